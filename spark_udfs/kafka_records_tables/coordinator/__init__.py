@@ -1,1 +1,1 @@
-"""The state that group and share coordinators build from records: one model, independent of tables and engines."""
+"""The state that group and share coordinators build from records. One model for all tables and engines."""

@@ -1,4 +1,4 @@
-"""How the transactions in a log partition end, decided as a coordinator does: a transaction is pending until its
+"""Determines how the transactions in a log partition end, as a coordinator does. A transaction is pending until its
 marker.
 
 The next control row of the same producer determines the outcome of a record in a transaction; only producer ids are
@@ -40,17 +40,17 @@ _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 _WORD_ARRAY: Final = pa.array(_WORDS)
 
 _SILENT: Final = -1
-"""The code of a row whose source does not report its transaction."""
+"""The code for rows whose transaction the source does not report."""
 
 _NOWHERE: Final = np.iinfo(np.int64).max
 
 _MOST_PENDING: Final = 100_000
-"""The number of waiting rows at which rows that were replaced are dropped (`TransactionResolver._squeeze`)."""
+"""The number of waiting rows above which replaced rows are dropped (`TransactionResolver._squeeze`)."""
 
 
 class UnknownTransactions(KafkaRecordsError, ValueError):
     """The source does not report which records of `topic` were written in a transaction. Partition and offset are None
-    if the columns show this before any record is read."""
+    if the columns already show it."""
 
     def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
         super().__init__(topic, partition, offset)
@@ -71,7 +71,7 @@ class UnknownTransactions(KafkaRecordsError, ValueError):
 
 
 class UnknownOutcome(KafkaRecordsError, ValueError):
-    """A raw row has an invalid `word` in its column `transaction`."""
+    """A raw row has an invalid value, `word`, in its column `transaction`."""
 
     def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
         super().__init__(topic, partition, offset, word)
@@ -95,18 +95,17 @@ class Resolved(NamedTuple):
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context) -> FLAGS:
-    """Flags for records that take effect at their own position: tombstones, records of which the source says so, and
-    records without a producer id.
+    """Flags for records that take effect at their own position: tombstones, records that the source reports as such,
+    and records without a producer id.
 
-    In the topics of coordinators, only records in transactions have a producer id. The producer id is used if a source
-    reports `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver`
-    does.
+    In the topics of coordinators, only records in transactions have a producer id. The producer id decides if a source
+    reports `unknown` or nothing about the transaction. Raises UnknownTransactions as `TransactionResolver` does.
     """
     return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once=True)
 
 
 def _numbers_of_words(batch: pa.RecordBatch, context: Context) -> NDArray[np.int32]:
-    """For each row, the index of its `transaction` in _WORDS, _SILENT for null. Raises UnknownOutcome."""
+    """For each row, the index of its `transaction` in _WORDS, or _SILENT for null. Raises UnknownOutcome."""
     words = batch.column("transaction")
     places = pc.index_in(words, value_set=_WORD_ARRAY)
     if not places.null_count:
@@ -144,24 +143,23 @@ class TransactionResolver:
     """Returns every record except control records, as soon as its outcome is known.
 
     A record outside of transactions is returned at once, and any other record after the marker of its transaction. Rows
-    of one outcome are in the order of the log; rows of different outcomes are in no order.
+    with the same outcome are in log order; rows with different outcomes are in no particular order.
 
     Parameters
     ----------
     context
-        Its `holes` are the offsets after which a marker may be hidden. Its `assume` says how to count records without
+        Its `holes` are the offsets after which a marker may be hidden. Its `assume` says how to treat records without
         information about transactions.
     tombstones_at_once
         Ignore the transaction of a tombstone, as a coordinator does.
     last_of_key
-        Return only the last of the rows that one producer writes to one key and that end the same way, even if they
-        belong to several transactions. Memory then grows with the number of keys, and otherwise with the number of
-        records in open transactions.
+        Of the rows with the same producer, key and outcome, return only the last, even if they belong to several
+        transactions. Memory then grows with the number of keys, instead of the number of records in open transactions.
 
     Raises
     ------
     UnknownTransactions
-        For a record whose source does not report its transaction, unless the context says what it counts as.
+        If the source does not report a record's transaction, unless the context says how to treat it.
     """
 
     def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
@@ -184,7 +182,6 @@ class TransactionResolver:
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
     def waiting(self, name: str) -> list[pa.Array]:
-        """One column of the rows that wait for a marker, in parts."""
         return [waiting.rows.column(name) for waiting in self._pending]
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:
@@ -235,7 +232,7 @@ class TransactionResolver:
         self._squeezed = min(self._squeezed, self._count)
 
     def _keep(self, waiting: _Waiting) -> None:
-        """Keep rows waiting. Small neighbouring lots are joined, so that each marker is compared with few lots."""
+        """Keep rows waiting. Adjacent small lots are joined, so that each marker is compared with few lots."""
         lots = self._pending
         while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
             before = lots.pop()
@@ -250,11 +247,12 @@ class TransactionResolver:
         return behind
 
     def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
-        """Rows after which offsets are missing, in a source that has the whole log.
+        """Flags rows that precede a gap in the offsets, in a source that has the whole log.
 
-        A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
-        the last stable offset). So what is missing after a record that still waits is a file, or bytes of one, which
-        may have held its marker. This does not apply to an earlier moment: the transaction may have ended since.
+        A cleaner stops at the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by the last
+        stable offset). So offsets missing after a waiting record were in a missing or damaged file, which may have
+        contained its marker. This does not apply to an answer as of an earlier time, because the transaction may have
+        ended since.
         """
         context = self._context
         if context.question.as_of_ms is not None or context.log.cleaned_up_to is None or context.log.whole_from is None:
@@ -269,8 +267,8 @@ class TransactionResolver:
         rows = joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
-        # A source without control rows may know how a transaction ended. If the source has control rows and the
-        # question is about an earlier time, the source's present answer would be wrong.
+        # A source without control rows may report how a transaction ended. If it has control rows and the question is
+        # about an earlier time, what it reports now would be wrong.
         if not self._any_marker or self._context.question.as_of_ms is None:
             for outcome in (COMMITTED, ABORTED):
                 told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
@@ -283,7 +281,7 @@ class TransactionResolver:
                 yield Resolved(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
-        """Drop rows that were replaced by rows that end the same way in any case."""
+        """Drop rows that were replaced by rows that will have the same outcome in any case."""
         rows = joined([waiting.rows for waiting in self._pending])
         ends_alike = [
             rows.column("producer_id"),
@@ -338,8 +336,7 @@ def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
 
 
 def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
-    """The outcome of each row: that of the first marker of its producer after it, unless there is a hole before that
-    marker."""
+    """The outcome of each row, from the next marker of its producer, unless there is a hole before that marker."""
     at = next_markers(rows, markers)
     commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)
     ended = np.where(commits[at], _COMMITTED, _ABORTED).astype(np.int8)

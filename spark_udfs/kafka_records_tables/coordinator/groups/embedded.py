@@ -1,6 +1,6 @@
 """Decodes messages that clients embed as bytes in the records of their groups. A coordinator passes these bytes from
-member to member. It reads only the topics of a subscription. Their content depends on the protocol type and the
-protocol of the group."""
+member to member. It parses only the topics of a subscription. The format of the bytes depends on the protocol type and
+the protocol of the group."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _USER_DATA: Final = {
     "sticky": ("client_protocols", "STICKY_ASSIGNOR_USER_DATA"),
     "cooperative-sticky": ("client_protocols", "COOPERATIVE_STICKY_ASSIGNOR_USER_DATA"),
 }
-"""Schemas of user data, by the name of the assignor. Other assignors of Kafka's consumers have no user data, and only
-users know what their own assignors write."""
+"""Schemas of user data, by the name of the assignor. Kafka's other consumer assignors have no user data. The format of
+custom assignors is unknown."""
 _STREAMS: Final = "stream"
 """The name of the assignor of Kafka Streams (`StreamsPartitionAssignor.name`)."""
 _SUBSCRIPTION_INFO: Final = ("streams_protocol", "SUBSCRIPTION_INFO_DATA")
 _NO_LATEST: Final = -1
 _TELLS_NO_LATEST: Final = 2
-"""The highest version in which an instance does not report the latest version that it knows."""
+"""The highest version without a field for the latest version that an instance supports."""
 
 
 _INT16: Final = Struct(">h")
@@ -47,16 +47,16 @@ _INT32: Final = Struct(">i")
 
 _KEPT: Final = 4096
 _SHORT: Final = 1024
-"""The limits of the cache of subscriptions with their topics, in entries and bytes: a group writes the subscriptions of
-all its members whenever one of them joins or leaves."""
+"""The limits of the cache of subscribed topics, in entries and bytes. A cache helps because a group writes the
+subscriptions of all members whenever one joins or leaves."""
 
 
 class Opened(NamedTuple):
-    """An embedded message that was decoded."""
+    """A decoded embedded message."""
 
     version: int
-    """The version number at the start of the bytes. It may be newer than the version with which they were decoded. If
-    the bytes have no version number, this is the version with which they were decoded."""
+    """The version number at the start of the bytes. It may be newer than `read_as`. If the bytes have no version
+    number, it equals `read_as`."""
     value: Any
     """The message as the schema walker returns it."""
     schema: MessageSchema
@@ -73,8 +73,8 @@ class Subscription(NamedTuple):
     """The subscription with which a member joined its group."""
 
     message: Opened | None
-    """The decoded message; None if the bytes cannot be parsed, or if only the clients of this protocol type know their
-    format."""
+    """The decoded message; None if the bytes cannot be parsed, or if the format is known only to clients of this
+    protocol type."""
     inner: Opened | None = None
     """Bytes inside the message: the user data of a sticky assignor or of Kafka Streams, or the allocation of a Connect
     worker."""
@@ -83,7 +83,7 @@ class Subscription(NamedTuple):
 
 
 def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Subscription:
-    """Decode `data`, the message that a member sent when it joined a group with this protocol type and protocol."""
+    """Decode `data`, the subscription with which a member joined a group with this protocol type and protocol."""
     schema = _schema(_SUBSCRIPTIONS.get(protocol_type or ""))
     message = None if schema is None else _framed(schema, data)
     if message is None:
@@ -94,8 +94,8 @@ def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -
 
 
 def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
-    """Decode `data`, the assignment that the leader of a group with this protocol type made for a member. The result is
-    None in the same cases as `Subscription.message`."""
+    """Decode `data`, the assignment that the leader of a group with this protocol type made for a member. Returns None
+    in the same cases as `Subscription.message`."""
     schema = _schema(_ASSIGNMENTS.get(protocol_type or ""))
     return None if schema is None or data is None else _framed(schema, data)
 
@@ -112,7 +112,7 @@ def what_stops_loading(data: bytes) -> str | None:
     """The reason why a coordinator cannot replay a record with this consumer subscription; None if it can.
 
     `ClassicGroup.computeSubscribedTopics` tolerates bytes that end in the middle of a number (`ConsumerProtocol` turns
-    a BufferUnderflowException into a SchemaException), and reads no member after such a subscription. Any other error
+    a BufferUnderflowException into a SchemaException), and skips the members after such a subscription. Any other error
     of the generated reader stops the coordinator from loading the partition.
     """
     at = 2
@@ -147,8 +147,8 @@ _kept_topics = lru_cache(_KEPT)(_topics)
 
 
 def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
-    """Decodes the bytes of sticky assignors, which have no version: the newest version that fits is taken, as in
-    `StickyAssignor`."""
+    """Decode the bytes of sticky assignors, which have no version: use the newest version that fits, as
+    `StickyAssignor` does."""
     if protocol == _STREAMS:
         return _subscription_info(data)
     schema = _schema(_USER_DATA.get(protocol or ""))
@@ -159,8 +159,9 @@ def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
 
 
 def _subscription_info(data: bytes | None) -> Opened | None:
-    """The data that a Streams instance sends to the leader of its group. The version must be known, and consistent with
-    the latest version that the instance knows, as in `SubscriptionInfo.decode` and `validateVersions`."""
+    """Decode the data that a Streams instance sends to the leader of its group. The version must be known and
+    consistent with the latest version that the instance supports, as in `SubscriptionInfo.decode` and
+    `validateVersions`."""
     schema = _schema(_SUBSCRIPTION_INFO)
     if schema is None or schema.versions is None or data is None or len(data) < _INT32.size:
         return None
@@ -176,8 +177,8 @@ def _subscription_info(data: bytes | None) -> Opened | None:
 
 
 def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
-    """The message after its version, an int16. A version above the highest known one is read as the highest, as in
-    `ConsumerProtocol`."""
+    """Decode a message that starts with its version, an int16. A version above the highest known one is read as the
+    highest, as in `ConsumerProtocol`."""
     try:
         version, message = split_value(data)
     except MissingValueVersion:
@@ -186,7 +187,7 @@ def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
 
 
 def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Opened | None:
-    """Decodes the message and ignores the bytes after it, as all readers of these messages do."""
+    """Decode the message and ignore trailing bytes, as all readers of these messages do."""
     try:
         value, _ = decode(schema, data, read_as, lenient=True, allow_trailing=True)
     except DecodeError:

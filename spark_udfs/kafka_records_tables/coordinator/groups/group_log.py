@@ -1,8 +1,9 @@
-"""The history of the groups of a log partition: every record of a group in log order, with the state before and after
-it.
+"""The history of the groups of a log partition: every record of a group in log order, with the group's state before and
+after it.
 
-`group_records` replays the last record of each key, for tables of the present. This module replays all records, for
-tables of events. Only commits that create a simple group become events, because the others say nothing about the group.
+`last_group_records` replays only the last record of each key, for tables of current state. This module replays all
+records, for tables of events. Only commits that create a simple group become events, because the others say nothing
+about the group.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class GroupLot(NamedTuple):
     """The records of groups in a batch of rows, and the events that they cause."""
 
     found: DecodedRecords | None
-    """The records of groups, decoded; None if there are none. The caller reports records that cannot be decoded."""
+    """The records of groups, decoded; None if there are none. The caller reports undecodable records."""
     transitions: list[Transition]
     """The events, in log order."""
 
@@ -56,8 +57,8 @@ class GroupLot(NamedTuple):
 
 
 class GroupLog:
-    """Follows the groups of one log partition through its records. Memory grows with the number of groups and with the
-    size of one batch of rows."""
+    """Follows the groups of one log partition through its records. Memory grows with the number of groups and the size
+    of one batch of rows."""
 
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, more: Iterable[Picked] = (), shared: dict[Any, Any] | None = None
@@ -72,9 +73,9 @@ class GroupLog:
         self._states: dict[str, GroupState] = {}
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
-        """Replay the raw rows after those of the last call. The rows have the columns READS; rows of other record types
-        and control rows are skipped. `lot` contains the decoded commits among these rows; it may lack tombstones of
-        offsets."""
+        """Replay the raw rows that follow those of the last call. The rows have the columns READS; rows of other record
+        types and control rows are skipped. `lot` contains the decoded commits among these rows; it may lack tombstones
+        of offsets."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]
@@ -99,8 +100,8 @@ class GroupLog:
         return DecodedRecords(_chosen(batch, (*READS, "file", "position"), of_groups), self._schemas, self._shared)
 
     def _makers(self, lot: CommitLot, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
-        """The commit values that may create a simple group, and their batches by their offsets: the first of each group
-        that did not exist, and the first after each of the `ends` of a group."""
+        """The commits that may create a simple group, and the batch offset of each. These are the first commit of each
+        group that did not exist, and the first after each of the `ends` of a group."""
         ended = {name for name, _ in ends}
         is_open = np.array([name in ended or name not in self._groups.by_id for name in lot.groups], np.bool_)
         group = np.where(lot.is_tombstone, -1, lot.group)
@@ -142,7 +143,7 @@ class GroupLog:
 
 
 def _chosen(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
-    """The chosen rows, with those of the columns `names` that they have."""
+    """The chosen rows, with those of `names` that exist."""
     columns = _columns(batch, names)
     return columns if which.all() else columns.filter(pa.array(which))
 

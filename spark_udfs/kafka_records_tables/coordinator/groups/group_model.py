@@ -1,4 +1,4 @@
-"""The state that a group coordinator builds from the records of groups, for each kind of group.
+"""The state that a group coordinator builds from the records of groups, by kind of group.
 
 The rules are those of `GroupMetadataManager.replay` and of each kind's own class (`ClassicGroup`, `ConsumerGroup`,
 `ShareGroup`, `StreamsGroup`) in Kafka 4.3.1.
@@ -22,22 +22,23 @@ STREAMS: Final = "streams"
 GROUP: Final = "group"
 """Role: the record that creates the group as a group of its kind. The tombstone of this record ends the group."""
 TARGET: Final = "target"
-"""Role: the epoch of the target assignment, which members have to reach."""
+"""Role: the record with the epoch of the target assignment, which members have to reach."""
 MEMBER: Final = "member"
 """Role: the record that shows that a member exists."""
 CURRENT: Final = "current"
-"""Role: the epoch and the state of a member."""
+"""Role: the record with the epoch and the state of a member."""
 TARGET_OF_MEMBER: Final = "target of member"
-"""Role: the target assignment of a member."""
+"""Role: the record with the target assignment of a member."""
 REGEX: Final = "regex"
-"""Role: the topics that match a regular expression of the group."""
+"""Role: the record with the topics that match a regular expression of the group."""
 TOPOLOGY: Final = "topology"
 TOPICS: Final = "topics"
-"""Role: the topics of a group, which only older brokers wrote."""
+"""Role: the record with the topics of a group, which only older brokers wrote."""
 SHARE_TARGET: Final = "share target"
-"""Role: the epoch of the target assignment of a share group. The state of a share group does not depend on it."""
+"""Role: the record with the epoch of a share group's target assignment. The state of a share group does not depend on
+it."""
 SHARE_STATE: Final = "share_state"
-"""Role: share offsets that an administrator set. The group may never have had a member, and then has no group
+"""Role: the record with share offsets that an administrator set. If the group never had a member, it has no group
 record."""
 
 
@@ -77,13 +78,13 @@ OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
 
 ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
-"""For each record, its role in the group: one of the words above."""
+"""The role of each record in its group: one of the words above."""
 
 STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
 """For each kind of group, the state of a member that has reached its target assignment."""
 
 _FIRST_EPOCH: Final = 1
-"""The epoch of a group, and of its target assignment, before any record names one."""
+"""The epoch of a group, and of its target assignment, until a record sets it."""
 
 NO_TARGET: Final = -1
 """The epoch of a target assignment that was deleted."""
@@ -105,7 +106,7 @@ def role_of(record: str) -> tuple[str, str]:
 
 
 def picked_with(*more: Picked) -> Picked:
-    """The fields of each record that the replay needs, and the fields in `more`."""
+    """The fields of each record that the replay needs, and those in `more`."""
     return {
         name: tuple(dict.fromkeys((*own, *(member for each in more for member in each.get(name, ())))))
         for name, own in PICKED.items()
@@ -118,7 +119,7 @@ class Member(NamedTuple):
     epoch: int = 0
     state: int = 0
     made_at: int = -1
-    """Offset of the first record of the member that can be decoded; -1 if there is no such record."""
+    """Offset of the member's first record that could be decoded; -1 if there is no such record."""
     metadata: Event | None = None
     current: Event | None = None
     """The last decoded record of each of the two roles MEMBER and CURRENT."""
@@ -127,7 +128,7 @@ class Member(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether at least one record about this member could be decoded."""
+        """Whether any record about this member could be decoded."""
         return self.made_at >= 0
 
 
@@ -140,26 +141,26 @@ class Group:
     made_at: int
     """Offset of the record that creates the group."""
     has_record: bool = False
-    """Whether the group's own record has been read. It is not set for a classic group."""
+    """Whether the group's own record has been read. Not used for classic groups."""
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
     topology_epoch: int | None = None
     validated_topology: int = 0
-    """The epoch of the validated topology, with the initial value of `StreamsGroup`; the group's own record sets -1 if
-    no topology is valid."""
+    """The epoch of the validated topology. It starts with the same value as in `StreamsGroup`; the group's record sets
+    it to -1 if no topology is valid."""
     protocol_type: str | None = None
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, Member] = field(default_factory=dict)
-    """The members by id, which only `set_member` and `drop_member` change. Empty for a classic group, whose members are
-    in the group's record."""
+    """The members by id, which only `set_member` and `drop_member` change. Empty for a classic group: its record
+    contains its members."""
     reached: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The number of members that have an epoch and a state. It is kept up to date because counting the members of a
-    large group each time would be slow."""
+    """The number of members that have an epoch and a state. It is stored because counting the members of a large group
+    each time would be slow."""
     broken: set[tuple[str, str]] = field(default_factory=set)
-    """Role and member id of each record key whose latest value could not be decoded."""
+    """The role and member id of each key with an undecodable latest value."""
     records: dict[tuple[str, str], Event] = field(default_factory=dict)
-    """The current records, by role and by the last field of the key."""
+    """The latest records, by role and by the last field of the key."""
     told_ms: int | None = None
     told_at: int = -1
     """Time and position of the last record about the group."""
@@ -170,13 +171,13 @@ class Group:
         return self.kind == CLASSIC and self.protocol_type == ""
 
     def makes_way_for(self, kind: str) -> bool:
-        """Whether this is a simple group, which is replaced when a coordinator loads a record of a group of another
+        """Whether this is a simple group, which a coordinator replaces when it loads a record of a group of another
         kind."""
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
     def shown_kind(self) -> str:
-        """The kind as tables show it: `simple` for some classic groups."""
+        """The kind shown in tables: `simple` for some classic groups."""
         return SIMPLE if self.is_simple else self.kind
 
     @property
@@ -202,8 +203,8 @@ class Group:
         return "Stable" if there == len(self.members) else "Reconciling"
 
     def is_settled(self, state: str | None) -> bool:
-        """Whether every member has reached its target assignment; `state` is that of the group. This does not affect
-        the state of a share group."""
+        """Whether every member has reached its target assignment; `state` is the group's state. Always true for a share
+        group, whose state does not depend on it."""
         if self.kind != SHARE:
             return state == "Stable"
         unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
@@ -212,7 +213,7 @@ class Group:
     @property
     def state_since_ms(self) -> int | None:
         """When a classic group entered its present state; None for other kinds, and for values older than version 2,
-        which do not have this time. The record must be read with `current_state_timestamp`."""
+        which lack this time. `current_state_timestamp` must be among the picked fields."""
         record = self.record(GROUP)
         if self.kind != CLASSIC or record is None or record.value is None:
             return None
@@ -220,22 +221,20 @@ class Group:
         return None if since == _NO_TIMESTAMP else since
 
     def record(self, role: str) -> Event | None:
-        """The current record for a role that has one record per group."""
+        """The latest record for a role with one record per group."""
         return self.records.get((role, self.group_id))
 
     def of_role(self, *roles: str) -> dict[str, Event]:
-        """The current records for the given roles, by the last field of their keys."""
+        """The latest records for the given roles, by the last field of their keys."""
         return {of: event for (role, of), event in self.records.items() if role in roles}
 
     def set_member(self, member_id: str, member: Member) -> None:
-        """Set the state of a member."""
         self._leave(self.members.get(member_id))
         self.members[member_id] = member
         place = self._place(member)
         self.reached[place] = self.reached.get(place, 0) + 1
 
     def drop_member(self, member_id: str) -> None:
-        """Remove the member with this id, if it exists."""
         self._leave(self.members.pop(member_id, None))
 
     def _leave(self, member: Member | None) -> None:
@@ -253,8 +252,8 @@ class Group:
 class Groups:
     """The groups of a log partition, after its records were replayed in log order.
 
-    A cleaned log lacks records, and any log may be damaged. So the replay continues after records that a coordinator
-    refuses to load; `loading_groups` finds those.
+    The replay continues after records that a coordinator refuses to load, because a cleaned log lacks records and any
+    log may be damaged. `loading_groups` finds such records.
     """
 
     def __init__(self, *, tombstones_make_groups: bool = False) -> None:
@@ -265,7 +264,7 @@ class Groups:
         self._ended: dict[str, int] = {}
 
     def replay(self, event: Event) -> Group | None:
-        """Replay one record of a group. Returns the group that this record ends or replaces, if any."""
+        """Replay one record of a group. Returns the group that it ends or replaces, if any."""
         group_id = event.group_id
         before = self._groups.get(group_id)
         role = _ROLES[event.record]
@@ -282,7 +281,7 @@ class Groups:
         return before if before is not group else None
 
     def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
-        """Replay the value of a commit, whether or not its transaction was committed: if the group does not exist, this
+        """Replay a commit, whether or not its transaction was committed. If the group does not exist, the commit
         creates a simple group (`GroupMetadataManager.replay` of OffsetCommit)."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = Group(
@@ -299,12 +298,12 @@ class Groups:
         return self._groups
 
     def rows(self) -> list[GroupRow]:
-        """The existing groups by id, as rows without the partition."""
+        """Rows for the existing groups, sorted by id, without the partition."""
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Forget the groups that have ended. All records that are replayed from now on must be later in the log than
-        the records replayed so far."""
+        """Forget the groups that have ended. Records replayed after this call must be later in the log than those
+        replayed before."""
         self._ended.clear()
 
     def _tombstone(self, role: _Role, event: Event) -> None:
@@ -322,9 +321,9 @@ class Groups:
             _delete(group, role.role, event)
 
     def _made(self, kind: str, event: Event) -> Group:
-        """The group with this kind. It is created if no group of that name exists, or one of another kind. A simple
-        group is replaced; any other group had a tombstone before this record, which a cleaner has removed (otherwise no
-        coordinator could load this log)."""
+        """The group with this kind, created if no group of that name exists or if it has another kind. A simple group
+        is replaced. Any other group was deleted by a tombstone that a cleaner has removed since, because otherwise no
+        coordinator could load this log."""
         group = self._groups.get(event.group_id)
         if group is None or group.kind != kind:
             group = self._groups[event.group_id] = Group(event.group_id, kind, event.offset, protocol_type=kind)
@@ -332,7 +331,7 @@ class Groups:
 
 
 def _classic(event: Event) -> Group:
-    """A group made from its record of the classic protocol, which holds the whole group."""
+    """A group built from its classic record, which contains the whole group."""
     group = Group(event.group_id, CLASSIC, event.offset)
     group.records[GROUP, event.group_id] = event
     if event.value is None:
@@ -368,7 +367,7 @@ def _replay(group: Group, role: str, event: Event) -> None:
     elif role == TARGET:
         group.target_epoch = value.assignment_epoch
     elif role == SHARE_TARGET:
-        # Any value will do, because the state of the group does not depend on it.
+        # The state of the group does not depend on this value.
         group.target_epoch = _FIRST_EPOCH
     elif role == TOPOLOGY:
         group.topology_epoch = value.epoch
@@ -394,7 +393,7 @@ def _replay_member(group: Group, role: str, event: Event) -> None:
 
 
 def _delete(group: Group, role: str, event: Event) -> None:
-    """Replay a tombstone that does not delete the group's own record."""
+    """Replay a tombstone of any record but the group's own."""
     of = event.member_id
     group.broken.discard((role, of))
     group.records.pop((role, of), None)

@@ -1,4 +1,4 @@
-"""The state of a group after a record, and lookups of the states of groups at many places in the log at once."""
+"""The state of a group after a record, and lookups of the states of many groups at many positions in the log."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class GroupState(NamedTuple):
-    """The state of a group that a coordinator reports after it has loaded the log up to some record."""
+    """The state that a coordinator reports for a group after loading the log up to some record."""
 
     kind: str
     """classic, simple, consumer, share or streams."""
     state: str | None
     """The state as the coordinator spells it; None if a record cannot be decoded."""
     epoch: int | None
-    """The epoch or, for a classic group, its generation; None if no record has one."""
+    """The epoch, or the generation of a classic group; None if no record has one."""
     member_count: int | None
     """The number of members; None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
-    """The topics that the group subscribes to; None if a coordinator cannot determine them
-    (`subscriptions.HeldGroup.topics`)."""
+    """The topics that the group subscribes to; None if a coordinator cannot determine them (see
+    `subscriptions.HeldGroup.topics`)."""
     is_settled: bool
-    """Whether every member has reached its target assignment (`Group.is_settled`)."""
+    """See `Group.is_settled`."""
 
     @property
     def is_empty(self) -> bool:
@@ -44,27 +44,26 @@ class GroupState(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A record about a group, with the state of the group before and after it."""
+    """A record about a group, with the group's state before and after it."""
 
     event: Event
     """The record. For a commit, the key has the group, the topic and the partition, and the value is empty."""
     batch_offset: int
-    """Offset of the first record in the same batch of the log; the record's own offset if the source does not know
-    batches. A coordinator that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
+    """Offset of the first record in the same batch of the log, or the record's own offset if the source does not report
+    batches. A lingering coordinator (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
     before: GroupState | None
-    """The group before the record; None if it did not exist."""
+    """The group's state before the record; None if it did not exist."""
     after: GroupState | None
-    """The group after the record; None if it no longer exists."""
+    """The group's state after the record; None if it no longer exists."""
     member_before: Member | None
     member_after: Member | None
-    """The member to which the record of a consumer, share or streams group belongs; None if it does not belong to a
-    single member."""
+    """The member, after the record, that a record of a consumer, share or streams group is about; None if it is not
+    about a single member."""
     replaced: Group | None
     """The group that this record ended or replaced."""
 
     @property
     def group_id(self) -> str:
-        """The group."""
         return self.event.group_id
 
 
@@ -84,8 +83,8 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
 
 
 class GroupStates:
-    """Stores the changes in the states of groups, and looks up the state at any position in the log. Memory grows with
-    the number of groups and with the changes since the last call of `forget`."""
+    """Stores how the states of groups change, and looks up the state at any position in the log. Memory grows with the
+    number of groups and the changes since the last call of `forget`."""
 
     def __init__(self, events: Iterable[Transition] = ()) -> None:
         self._last: dict[str, _Change] = {}
@@ -122,7 +121,7 @@ class GroupStates:
             self._last[group_id] = change
 
     def known(self) -> Iterator[tuple[str, GroupState | None]]:
-        """The groups, and their states, that `before` and `after` may return."""
+        """The groups and states that `before` and `after` may return."""
         return ((change.group_id, change.state) for change in self._changes)
 
     @property
@@ -131,7 +130,7 @@ class GroupStates:
         return len(self._changes)
 
     def forget(self, offset: int) -> None:
-        """Forget the changes that are needed only for lookups at positions before `offset`."""
+        """Forget the changes needed only for lookups before `offset`."""
         last: dict[str, _Change] = {}
         later: list[_Change] = []
         for change in self._changes:
@@ -146,12 +145,13 @@ class GroupStates:
         self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of given groups, each right before the record at its offset. The two arrays have one element per
-        lookup; a null group has no state."""
+        """The states of given groups, each right before the record at the given offset. The two arrays have one element
+        per lookup; the result for a null group is null."""
         return self._at(groups, offsets, "left")
 
     def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of given groups, each right after the record at its offset. The arrays are those of `before`."""
+        """The states of given groups, each right after the record at the given offset. Takes the same arrays as
+        `before`."""
         return self._at(groups, offsets, "right")
 
     def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
@@ -170,11 +170,11 @@ class _Change(NamedTuple):
     offset: int
     state: GroupState | None
     told_at: int
-    """The offset of the last record so far that adds or removes a member; _NOWHERE without one."""
+    """The offset of the last record so far that adds or removes a member; _NOWHERE if there is none."""
 
 
 class _Lot:
-    """Changes in log order, as columns."""
+    """Changes in log order, in columns."""
 
     def __init__(self, changes: list[_Change]) -> None:
         self._groups: dict[str, int] = {}
@@ -182,7 +182,7 @@ class _Lot:
         groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
         numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
         self._offsets = np.array([each.offset for each in changes], np.int64)
-        # Groups that do not exist get the position after the last change.
+        # Groups that never existed get the position after the last change.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
         # Use the position of a change in the list, not its offset. Group and position then fit into one number, so that
@@ -203,10 +203,10 @@ class _Lot:
 
 
 class StatesAt:
-    """The states that were looked up, with one element per lookup: null or False if the group did not exist."""
+    """The results of a lookup, with one element per lookup: null or False if the group did not exist."""
 
     def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
-        """`numbers` are indexes into `states`, whose first element is None; `told_at` are offsets, -1 for none."""
+        """`numbers` are indexes into `states`, whose first element is None; `told_at` are offsets, or -1."""
         self.numbers = numbers
         self.states = states
         self._told_at = told_at

@@ -1,4 +1,4 @@
-"""The groups of a log partition right before a position in it, built from the earlier events."""
+"""The groups of a log partition right before some position, built from the events before it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class GroupBefore:
     protocol_type: str | None = None
     """The protocol type of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
-    """Whether the group has a record of its own; False if only commits show it."""
+    """Whether the group has its own record; False if only commits show that it exists."""
     since_ms: int | None = None
     """When a classic group entered its present state; None for other kinds, and for values older than version 2, which
-    do not have this time. The record must be read with `current_state_timestamp`."""
+    lack this time. `current_state_timestamp` must be among the picked fields."""
     members: dict[str, Member] = field(default_factory=dict)
-    """The members by member id. The members of a classic group are in its record, and not here."""
+    """The members by member id. Empty for a classic group: its record contains its members."""
 
 
 class GroupsBefore:
-    """Follows groups through their events, from one position to the next. Memory grows with the number of groups and
-    with the events that are not applied yet."""
+    """Tracks groups through their events, from one position to the next. Memory grows with the number of groups and of
+    events not yet applied."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupBefore] = {}
@@ -49,7 +49,7 @@ class GroupsBefore:
         self._waiting += transitions
 
     def up_to(self, offset: int) -> None:
-        """Apply the events of records with an offset below `offset`."""
+        """Apply the events of records below `offset`."""
         waiting = self._waiting
         while waiting and waiting[0].event.offset < offset:
             self._follow(waiting.popleft())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_USED: Final = "not used: it is unknown which group it is about"
-"""The consequence that is reported for a key that cannot be read."""
+"""The consequence reported for an unreadable key."""
 
 
 class Replayed(NamedTuple):
@@ -33,7 +33,7 @@ class Replayed(NamedTuple):
     told: DecodedRecords
     """The records whose values were decoded."""
     seen: DecodedRecords
-    """Commits and other records of which only the keys are used."""
+    """Records of which only the keys matter, such as commits."""
 
 
 class GroupRecords:
@@ -42,8 +42,8 @@ class GroupRecords:
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, with_values: Collection[str] = (), columns: Iterable[str] = ()
     ) -> None:
-        """`with_values` names those of PARTS whose values are decoded too; `columns` are kept in addition to the
-        columns that this class needs."""
+        """`with_values` names the PARTS to decode with their values; `columns` are kept in addition to those that this
+        class needs."""
         self._schemas = schemas
         self._parts = tuple(name for name in PARTS if name not in with_values)
         self._commit_types = numbers_of(schemas, COMMITS)
@@ -67,9 +67,9 @@ class GroupRecords:
         picked: Picked = PICKED,
         reports_commits: bool = True,
     ) -> Replayed:
-        """Replay the records, and return the groups. Reports the records that cannot be decoded; `consequence` is the
-        text for a broken value. With `reports_commits`, it also reports commits whose keys cannot be read. `picked`
-        says which fields of values are read."""
+        """Replay the records, and return the groups. Reports undecodable records, with `consequence` as the text for a
+        broken value. With `reports_commits`, also reports commits with unreadable keys. `picked` names the fields of
+        values to read."""
         told, seen = self._decoded(self._whole, context), self._decoded(self._alone, context)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)
@@ -89,7 +89,7 @@ class GroupRecords:
         return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas, context.shared)
 
     def _commits(self, seen: DecodedRecords) -> Iterator[tuple[str, int]]:
-        """The last commit value of each group, regardless of how its transaction ended."""
+        """The offset of each group's last commit value, regardless of how its transaction ended."""
         group = seen.member(self._commit_types, "key", "group").dictionary_encode()
         last = np.full(len(group.dictionary) + 1, -1, np.int64)
         np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)

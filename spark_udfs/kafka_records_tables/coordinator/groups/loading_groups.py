@@ -1,8 +1,8 @@
 """Finds the records of groups that a group coordinator cannot load, because its replay fails at them.
 
-The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybeCreatePersisted…Group` in it, and
-`ConsumerGroup.addPartitionEpochs`, which throw IllegalStateException, and those of
-`ClassicGroup.computeSubscribedTopics`. Each of these errors stops the coordinator from loading the partition.
+The rules are those of Kafka 4.3.1: of `GroupMetadataManager.replay`, its `getOrMaybeCreatePersisted…Group` and
+`ConsumerGroup.addPartitionEpochs`, which throw IllegalStateException, and of `ClassicGroup.computeSubscribedTopics`.
+Each of these errors stops the coordinator from loading the partition.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _Partition = tuple[str, int]
 
 
 class _RefusedError(Exception):
-    """The coordinator stops loading at this record; the text says why."""
+    """A coordinator stops loading at this record; the text says why."""
 
 
 def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
-    """Read the subscriptions as `ClassicGroup.computeSubscribedTopics` does: the first broken one decides, because even
-    one that is tolerated ends the reading."""
+    """Read the subscriptions as `ClassicGroup.computeSubscribedTopics` does. The first broken one decides, because the
+    coordinator stops reading there even if it tolerates the error."""
     if any(map(what_stops_loading, subscriptions.values())):
         for member_id in _as_java_maps_them(tuple(subscriptions)):
             data = subscriptions[member_id]
@@ -78,7 +78,7 @@ def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
 
 
 class LoadingGroups:
-    """Replays groups, and finds the records at which a coordinator would stop loading."""
+    """Replays groups and finds the records at which a coordinator would stop loading."""
 
     def __init__(self) -> None:
         self.groups = Groups(tombstones_make_groups=True)
@@ -87,16 +87,15 @@ class LoadingGroups:
         self._owned: dict[str, dict[_Partition, int]] = {}
         """By group, the epoch at which a member owns each partition."""
         self._tasks: dict[str, TaskProcesses] = {}
-        """The processes that have tasks, by streams group."""
+        """By streams group, the processes that have tasks."""
         self.bug: ReplayBug | None = None
-        """The bug because of which some releases cannot load the last replayed record, although other releases can;
-        None if there is none."""
+        """The bug that stops some releases from loading the last replayed record, although other releases can; None if
+        there is none."""
 
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops at it, or None if it does not stop.
 
-        After such a record, or after a record that cannot be decoded, no further problems of the same group are
-        reported.
+        After such a record, or an undecodable one, no further problems of the same group are reported.
         """
         why = self.bug = None
         if event.group_id not in self._left_out:
@@ -136,7 +135,7 @@ class LoadingGroups:
             self._current(group, event)
 
     def _of_kind(self, event: Event, kind: str) -> Group | None:
-        """The group before the record, or an empty one if the record creates it."""
+        """The group before the record, or an empty group if the record creates it."""
         group = self.groups.get(event.group_id)
         if group is None:
             return None if event.is_tombstone else Group(event.group_id, kind, event.offset)
@@ -205,7 +204,7 @@ class LoadingGroups:
 
 
 def _check_classic(value: Any) -> None:
-    """Apply a value, which replaces the earlier one."""
+    """Check a classic group's value, which replaces the earlier one."""
     named = [instance for instance in value.members_group_instance_id or () if instance is not None]
     if len(named) > len(set(named)):
         twice = next(each for each in named if named.count(each) > 1)

@@ -1,5 +1,5 @@
-"""The names of the records that groups consist of. This module imports nothing heavy, so that table declarations can
-use it."""
+"""The names of the records that describe groups. This module imports nothing heavy, so table declarations can use
+it."""
 
 from __future__ import annotations
 
@@ -31,4 +31,5 @@ PARTS: Final = (
     "ShareGroupTargetAssignmentMember",
     "StreamsGroupTargetAssignmentMember",
 )
-"""Records whose values do not matter here: a coordinator creates the group when it reads the first such record."""
+"""Records that show that the group exists: a coordinator creates the group at the first of them. Their values do not
+matter here."""

@@ -1,6 +1,6 @@
-"""Known bugs because of which some releases of Kafka cannot load a valid log. The bugs come from Kafka's issues, and
-each was checked in the classes of the releases around its fix, from 4.0.0 to 4.4.0, if Maven has them. KAFKA-17306
-(tombstones of unknown groups, before 3.9) is left out: no release that has it uses this group coordinator by default.
+"""Known bugs that stop some Kafka releases from loading a valid log. The bugs are Kafka issues. Each was checked in the
+classes of the releases around its fix, from 4.0.0 to 4.4.0, if Maven has them. KAFKA-17306 (tombstones of unknown
+groups, before 3.9) is left out: no release that has it uses this group coordinator by default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class ReplayBug(NamedTuple):
-    """A bug that stops a coordinator of some releases at a record that later releases load."""
+    """A bug that stops coordinators of some releases at a record that later releases load."""
 
     issue: str
     method: str
@@ -38,7 +38,7 @@ STREAMS_AFTER_COMMITS: Final = ReplayBug(
     advice="4.2.1",
     why="the record is of a streams group, but earlier offsets have made a simple group of that name",
 )
-"""The bug with streams groups that were classic groups before: it occurs if a cleaner has removed the tombstone of the
+"""A bug with streams groups that used to be classic groups: it occurs if a cleaner has removed the tombstone of the
 classic group but not its offsets."""
 
 PARTITION_EPOCHS: Final = ReplayBug(
@@ -48,8 +48,8 @@ PARTITION_EPOCHS: Final = ReplayBug(
     advice="4.1.2",
     why="the member gets or gives up a partition that another one has according to earlier records",
 )
-"""The bug with partition epochs: it occurs if a cleaner has removed the record in which a member gave up a partition
-that another member got later."""
+"""A bug with partition epochs: it occurs if a cleaner has removed the record in which a member gave up a partition that
+later went to another member."""
 
 TASK_PROCESSES: Final = ReplayBug(
     issue="KAFKA-19862",
@@ -59,4 +59,5 @@ TASK_PROCESSES: Final = ReplayBug(
     why="according to earlier records, another process has a task that the member gets, or its own has none "
     "that it gives up",
 )
-"""The same bug for tasks of a streams group. It also occurs at a member whose tasks are recorded before its process."""
+"""The same bug for tasks of a streams group. It also occurs if the record of a member's tasks precedes the record of
+its process."""

@@ -1,4 +1,4 @@
-"""The topics to which each group subscribes, as a coordinator has them after it has loaded the log."""
+"""The topics that each group subscribes to, as a coordinator knows them after loading the log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.named_records import Picked
 
 REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
-"""The record of the topics that match a regular expression. These topics count whether or not a member still uses the
-expression (`ConsumerGroup.updateResolvedRegularExpression`)."""
+"""The record with the topics that match a regular expression. These topics count even if no member uses the expression
+any more (`ConsumerGroup.updateResolvedRegularExpression`)."""
 
 PICKED: Final[Picked] = {
     "GroupMetadata": ("current_state_timestamp", "members.subscription"),
@@ -62,14 +62,14 @@ class HeldGroup(NamedTuple):
 
 
 def are_offsets_kept(kind: str, protocol_type: str | None) -> bool:
-    """Whether the members of a group protect all of its offsets, and not only those of their topics. This is so in a
-    classic group whose protocol type is not `consumer` (`ClassicGroup.offsetExpirationCondition`,
+    """Whether the members of a group protect all of its offsets, not only those of the topics they subscribe to. This
+    applies to classic groups with a protocol type other than `consumer` (`ClassicGroup.offsetExpirationCondition`,
     `validateOffsetDelete`)."""
     return kind in (CLASSIC, SIMPLE) and protocol_type != CONSUMER_PROTOCOL
 
 
 def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:
-    """The groups, by id. The records must be read with the fields PICKED."""
+    """The groups, by id. The records must have been read with the fields PICKED."""
     return {group_id: _held(group) for group_id, group in groups.items()}
 
 
@@ -88,8 +88,8 @@ def _held(group: Group) -> HeldGroup:
 
 
 def topics_of(group: Group) -> frozenset[str] | None:
-    """The topics to which a group subscribes, as described at `HeldGroup.topics`. The group's records must be read with
-    the fields PICKED."""
+    """The topics that a group subscribes to (see `HeldGroup.topics`). The group's records must have been read with the
+    fields PICKED."""
     if group.kind == CLASSIC:
         record = group.record(GROUP)
         subscriptions = None if record is None or record.value is None else record.value.members_subscription
@@ -112,7 +112,7 @@ def topics_of(group: Group) -> frozenset[str] | None:
 
 
 def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:
-    """The topics that the members of a classic group subscribe to; None if one subscription cannot be read
+    """The topics that the members of a classic group subscribe to; None if any subscription cannot be read
     (`ClassicGroup.computeSubscribedTopics`)."""
     found: set[str] = set()
     for subscription in subscriptions:

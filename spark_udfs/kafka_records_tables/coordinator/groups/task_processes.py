@@ -1,6 +1,7 @@
-"""Tracks which process runs each task of a streams group, as Kafka 4.1.0 and 4.1.1 do while they load a log. In these
-releases `StreamsGroup.addTaskProcessId`, `removeTaskProcessIds` and the corresponding methods for sets stop the
-coordinator at a record that does not fit the earlier ones (KAFKA-19862). Later releases accept the record."""
+"""Tracks which process runs each task of a streams group, as Kafka 4.1.0 and 4.1.1 do when they load a log. In these
+releases `StreamsGroup.addTaskProcessId`, `removeTaskProcessIds` and the corresponding methods for sets throw at a
+record that does not fit the earlier ones, which stops the coordinator (KAFKA-19862). Later releases accept the
+record."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ PICKED: Final[Picked] = {
 """The fields that this module needs, by record."""
 
 _Task = tuple[str, str, int]
-"""The list that has the task, whether or not the task must be given up; its subtopology; its number."""
+"""The list that contains the task (assigned, or to be given up), its subtopology, and its number."""
 
 
 class _StopsError(Exception):
-    """These releases stop loading here."""
+    """These releases stop loading at this record."""
 
 
 class TaskProcesses:
@@ -36,13 +37,13 @@ class TaskProcesses:
 
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], dict[int, set[str | None]]] = {}
-        """The processes, by list of tasks and subtopology, then by task number. A standby or warm-up task keeps an
-        empty set, as in Kafka."""
+        """The processes, by list of tasks and subtopology, then by task number. As in Kafka, the set of a standby or
+        warm-up task stays when it becomes empty."""
         self._is_stopped = False
 
     def stops(self, before: Member | None, process: str | None, value: Any) -> bool:
-        """Replace the tasks of a member by those in `value`, a current assignment or None; `process` runs them. Returns
-        whether a coordinator stops at this record. After such a record, nothing more is tracked."""
+        """Replace the tasks of a member with those in `value`, a current assignment or None, run by `process`. Returns
+        whether a coordinator stops at this record. Nothing is tracked after such a record."""
         if self._is_stopped:
             return False
         try:
@@ -79,7 +80,7 @@ class TaskProcesses:
 
 
 def process_of(member: Member | None) -> str | None:
-    """The process of a member; None before the record that names it."""
+    """The process of a member; None if no record has named it yet."""
     if member is None or member.metadata is None:
         return None
     process: str = member.metadata.value.process_id
@@ -92,7 +93,7 @@ def assignment_of(member: Member | None) -> Any:
 
 
 def _tasks(value: Any) -> Iterator[_Task]:
-    """First the assigned tasks, then those that the member has to give up."""
+    """The assigned tasks, then the tasks that the member has to give up."""
     for suffix in ("", _REVOKED):
         for tasks in _LISTS:
             for each in getattr(value, tasks + suffix):

@@ -1,7 +1,7 @@
 """Tracks how committed offsets moved: for each group, topic and partition, the present offset, the time at which it was
 first committed, and the times at which it advanced.
 
-For each partition of a group, only a few numbers and at most twenty earlier commits are remembered. The result does not
+Memory per partition of a group is limited to a few numbers and at most twenty earlier commits. The result does not
 depend on how many commits are added at a time.
 """
 
@@ -25,13 +25,13 @@ from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 from kafka_records_tables.coordinator.records.latest import joined
 
 NONE: Final = np.iinfo(np.int64).min
-"""The value that stands for null in vectors."""
+"""The value that represents null in vectors."""
 
 PARTS: Final = 4
 """The number of parts into which a window is divided. The last advance in each part is kept."""
 
 _KEPT_PARTS: Final = 3 * PARTS
-"""The number of parts whose last advance is kept. When parts become twice as long, half as many parts are left."""
+"""The number of parts whose last advance is kept. If the length of a part doubles, half as many parts remain."""
 _LAST: Final = 4
 _LONGEST: Final = 4
 _STATE: Final = (
@@ -48,28 +48,27 @@ _STATE: Final = (
     "topic_id",
     "known_id",
 )
-"""The columns of the remembered state of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the
-first commit of the present offset; `peak` is the highest offset since the first commit or the last deletion; `fell_ms`
-and `fell_from` belong to the last commit since then that was below the previous one; `topic_id` is a number in
-`Advances.ids`, that of the topic in the last commit, -1 for none; `known_id` is that of the last commit with a topic id
-since the last deletion."""
+"""The columns of a key's state. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
+present offset; `peak` is the highest offset since the first commit or the last deletion; `fell_ms` and `fell_from`
+describe the last commit since then that was below the previous one; `topic_id` is the index in `Advances.ids` of the
+last commit's topic id, or -1; `known_id` is that of the last commit with a topic id since the last deletion."""
 
 _NOTHING: Final = {"log_offset": -1, "commits": 0}
-"""The initial values for a new key; all other columns are NONE until its first commit sets them."""
+"""The initial values for a new key; the other columns are NONE until its first commit."""
 
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
-"""The columns of a commit that changed the offset; the last two are NONE if there was no earlier commit."""
+"""The columns of a commit that changed the offset; the last two are NONE if no commit preceded it."""
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:
-    """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if this is
-    shorter. It is a power of two, so that a longer part consists of whole shorter ones."""
+    """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if that is
+    shorter. Lengths are powers of two, so a longer part consists of whole shorter parts."""
     longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
     return 1 << longest.bit_length() - 1
 
 
 class Advances:
-    """Follows the commits that took effect."""
+    """Tracks commits that took effect."""
 
     def __init__(self, window_ms: int) -> None:
         self._window = window_ms
@@ -80,7 +79,7 @@ class Advances:
         self.state: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _STATE}
         """The columns _STATE, with one row per key number."""
         self.advances: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _ADVANCE}
-        """The columns _ADVANCE, sorted by key, and within a key in the order in which the commits took effect."""
+        """The columns _ADVANCE, sorted by key and, within a key, by when the commits took effect."""
         self._first_ms: int | None = None
         self._latest_ms = NONE
 
@@ -118,7 +117,7 @@ class Advances:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _numbers(self, steps: Steps) -> INT64:
-        """The number of the key of each step; new keys get numbers."""
+        """The number of each step's key; new keys get numbers."""
         known = 0 if self.keys is None else self.keys.num_rows
         both = steps.keys if self.keys is None else joined([self.keys, steps.keys])
         codes = numbers_of_keys(both)
@@ -132,7 +131,7 @@ class Advances:
         return found
 
     def _ids_of(self, steps: Steps) -> INT64:
-        """For each step, the number in `ids` of its topic id."""
+        """For each step, the index of its topic id in `ids`."""
         numbers = []
         for text in steps.ids.to_pylist():
             if text not in self._id_numbers:
@@ -142,8 +141,8 @@ class Advances:
         return np.array([*numbers, -1], np.int64)[steps.topic_id]
 
     def _follow(self, chain: INT64, rows: dict[str, INT64], is_held: FLAGS) -> None:
-        """The state after `rows`, which are sorted by key and, for each key, by the order in which they took effect;
-        rows that are `is_held` were added before."""
+        """Compute the state after `rows`, which are sorted by key and, within a key, by when they took effect; rows
+        with `is_held` were added in earlier calls."""
         state, count = self.state, len(chain)
         if not count:
             return
@@ -157,8 +156,8 @@ class Advances:
         is_next = is_value & ~is_fresh
         is_fall = is_next & (offset < offset[before])
         is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
-        # Find the first commit with this offset. For a row that is kept from an earlier call, that commit is not among
-        # these rows.
+        # Find the first commit with this offset. If a row was kept from an earlier call, that commit is not among these
+        # rows.
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
@@ -209,8 +208,8 @@ class Advances:
         self.advances = {name: vector[kept] for name, vector in whole.items()}
 
     def _needed(self, rows: dict[str, INT64]) -> INT64:
-        """Which advances to keep: for each key the last ones, those after the longest pauses, and the last one of each
-        part of the window."""
+        """Which advances to keep: for each key the latest ones, those after the longest pauses, and the last one in
+        each part of the window."""
         key, ms = rows["key"], rows["ms"]
         count = len(key)
         closes = np.flatnonzero(ends(key))
@@ -232,9 +231,9 @@ class Advances:
 
 
 def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
-    """The topic id of each row, or that of the last row of its key before it with an id, unless the offset was deleted
-    in between; -1 for none."""
-    # A tombstone has no topic id, and later commits may be for a topic with another id.
+    """The topic id of each row or, if it has none, of the last row of its key before it that has one, unless the offset
+    was deleted in between; -1 if there is none."""
+    # A tombstone has no topic id, and commits after it may refer to a recreated topic with another id.
     last = np.maximum.accumulate(np.where((ids >= 0) | ~is_value, np.arange(len(ids)), -1))
     is_known = (last >= 0) & (chain[last] == chain)
     return np.where(is_known, ids[last], -1)

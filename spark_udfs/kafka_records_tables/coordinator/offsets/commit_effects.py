@@ -19,21 +19,20 @@ READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transa
 """The columns of raw rows that this module reads."""
 
 CLOCK: Final = "clock_ms"
-"""The column that `Clock` adds."""
 
 NO_TIME: Final = np.iinfo(np.int64).min
-"""The value of CLOCK while no record so far has a timestamp."""
+"""The value of CLOCK until a record has a timestamp."""
 
 
 class Effect(NamedTuple):
     """Rows that take effect. Each array has one element per row."""
 
     outcome: str
-    """NONE, COMMITTED or UNKNOWN (`transactions_settled`)."""
+    """NONE, COMMITTED or UNKNOWN (see `transactions`)."""
     rows: pa.RecordBatch
     place: INT64
-    """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. It is also
-    the row itself if the source has no markers but reports that the transaction was committed."""
+    """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. If the
+    source has no markers but reports that the transaction was committed, it is the row itself."""
     clock: INT64
     """The value of CLOCK when the record was read."""
 
@@ -44,9 +43,9 @@ class Effect(NamedTuple):
 
 
 class Clock:
-    """Adds the column CLOCK to rows: the latest timestamp of any record up to this one. An answer as of a moment ends
-    before the first record with a later timestamp. So it includes exactly the records whose CLOCK is not later than the
-    moment."""
+    """Adds the column CLOCK to rows: the latest timestamp of any record up to this one. An answer as of a given time
+    ends before the first record with a later timestamp, so it includes exactly the records whose CLOCK is not later
+    than that time."""
 
     def __init__(self) -> None:
         self._latest = NO_TIME
@@ -61,16 +60,17 @@ class Clock:
 
 
 class Effects:
-    """Determines which rows take effect. Commits in aborted and open transactions have no effect; a tombstone always
-    takes effect at once (`OffsetMetadataManager.replay`). Raises the errors of `transactions.TransactionResolver`."""
+    """Determines which rows take effect, and when. Commits in aborted and open transactions have no effect; a tombstone
+    always takes effect at once (`OffsetMetadataManager.replay`). Raises the errors of
+    `transactions.TransactionResolver`."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
 
     def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
-        """The rows that have taken effect by the end of a batch, and whether rows still wait for their markers. The
-        batch must have the columns READS and CLOCK. Rows that take effect at the same record are in log order;
-        otherwise the order is not defined."""
+        """The rows that have taken effect by the end of a batch, and whether other rows still wait for their markers.
+        The batch must have the columns READS and CLOCK. Rows that take effect at the same record are in log order; the
+        order is otherwise undefined."""
         found = []
         for outcome, rows in self._settling.take(batch):
             if outcome == COMMITTED:
@@ -90,7 +90,7 @@ def _at_once(outcome: str, rows: pa.RecordBatch) -> Effect:
 
 
 def _by_markers(rows: pa.RecordBatch, batch: pa.RecordBatch) -> Effect:
-    """Rows whose transactions end with markers of this batch: each with the first marker of its producer after it."""
+    """The rows whose transactions end with markers in this batch, each paired with the next marker of its producer."""
     markers = batch.filter(pc.is_valid(batch.column("control")))
     ended_by = markers.take(pa.array(next_markers(rows, markers)))
     return Effect(COMMITTED, rows, ended_by.column("offset").to_numpy(), ended_by.column(CLOCK).to_numpy())

@@ -1,4 +1,4 @@
-"""Gathers commits and tombstones of offsets in large batches, so that each key is decoded once."""
+"""Collects commits and tombstones of offsets into large batches, so that each key is decoded only once."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 _MOST_LOTS: Final = 4
-"""The number of small batches at which rows are cut even within a batch of the log: a source may report one base offset
-for all rows."""
+"""The number of small batches after which rows may be cut even within a batch of the log, because a source may report
+the same base offset for all rows."""
 
 
 class Lots:
-    """Joins small batches into larger ones, so that many rows share few keys. Records of one batch of the log stay
-    together if the source reports batches, unless such a batch is very large."""
+    """Joins small batches into larger ones, so that many rows share few keys. Records from one batch of the log stay
+    together if the source reports batches, unless the batch is very large."""
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
         self._wanted = 1
-        """The number of small batches that must be gathered before they are joined again."""
+        """The number of small batches to collect before they are joined again."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add the rows that follow. Yields rows if enough have been gathered, and otherwise nothing."""
+        """Add the rows that follow. Yields rows once enough have been collected."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
@@ -86,7 +86,7 @@ def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa
 
 
 class CommitLot:
-    """The commits and tombstones among the given raw rows, in their order. Each array has one element per commit or
+    """The commits and tombstones among the given raw rows, in log order. Each array has one element per commit or
     tombstone."""
 
     def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
@@ -143,8 +143,7 @@ class CommitLot:
 
     @cached_property
     def pair(self) -> INT64:
-        """For each row, a number for its group and topic together. A key that cannot be read has a number of its
-        own."""
+        """For each row, a number for the pair of group and topic. Each unreadable key has its own number."""
         group, topic = _places(self._groups), _places(self._topics)
         of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
         _, numbers = np.unique(of_key, return_inverse=True)
@@ -152,8 +151,8 @@ class CommitLot:
         return found
 
     def report(self, context: Context, consequence: str) -> None:
-        """Report the rows whose keys cannot be decoded. Count the irregularities that were accepted in all other keys:
-        once per row, although each key was decoded only once."""
+        """Report the rows with undecodable keys. Count the irregularities accepted in all other keys, once per row
+        although each key was decoded only once."""
         found, rows = self.keys.columns, self.rows
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
@@ -169,8 +168,8 @@ class CommitLot:
                 context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
-        """For each row, the offset of the first record in its batch of the log; if the source does not report batches,
-        the offset of the row itself."""
+        """For each row, the offset of the first record in its batch of the log; the row's own offset if the source does
+        not report batches."""
         if "base_offset" not in self.rows.schema.names:
             return self.offsets
         told = self.rows.column("base_offset").fill_null(-1).to_numpy()
@@ -182,7 +181,7 @@ class CommitLot:
 
 
 def _places(encoded: pa.DictionaryArray) -> INT64:
-    """The indexes of a dictionary array, -1 for null."""
+    """The indexes of a dictionary array, with -1 for null."""
     places: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
     return places
 

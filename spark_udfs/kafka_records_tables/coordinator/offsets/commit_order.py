@@ -24,8 +24,8 @@ def in_effect_by_number(
 
     `codes` has a non-negative number per row for its group, topic and partition. `place` is where a row took effect:
     its own `log_offset`, or the offset of a marker. If several commits took effect at one marker, only the last one
-    counts; without `only_last`, all of them do. A commit does not count at all if a later commit took effect before it.
-    A tombstone also removes the commits of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
+    counts; without `only_last`, all of them count. A commit never counts if a later commit took effect before it. A
+    tombstone also removes the commits of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
     order = _by_number(codes, place, log_offset)
     is_moved = not np.array_equal(place, log_offset)
@@ -48,7 +48,7 @@ def in_effect_by_number(
 
 
 def _by_number(codes: INT64, place: INT64, log_offset: INT64) -> INT64:
-    """The indexes that sort by number, place and log offset."""
+    """The indexes that sort by number, then place, then log offset."""
     is_later = place[1:] > place[:-1]
     if is_later.all() or (is_later | ((place[1:] == place[:-1]) & (log_offset[1:] >= log_offset[:-1]))).all():
         return stable_order(codes)
@@ -58,7 +58,7 @@ def _by_number(codes: INT64, place: INT64, log_offset: INT64) -> INT64:
 
 def stable_order(codes: INT64) -> INT64:
     """The indexes that sort non-negative numbers. The sort is stable."""
-    # numpy sorts 16-bit numbers by radix, many times faster than 64-bit numbers.
+    # numpy sorts 16-bit numbers by radix, which is many times faster than for 64-bit numbers.
     order = np.argsort((codes & _DIGIT).astype(np.uint16), kind="stable")
     left = int(codes.max()) >> _DIGIT_BITS if len(codes) else 0
     shift = _DIGIT_BITS
@@ -76,27 +76,27 @@ def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
 
 
 def begins(values: INT64) -> FLAGS:
-    """Flags for elements that differ from the element before them."""
+    """Flags for elements that differ from the previous one."""
     found = np.ones(len(values), np.bool_)
     found[1:] = values[1:] != values[:-1]
     return found
 
 
 def ends(values: INT64) -> FLAGS:
-    """Flags for elements that differ from the element after them."""
+    """Flags for elements that differ from the next one."""
     found = np.ones(len(values), np.bool_)
     found[:-1] = values[1:] != values[:-1]
     return found
 
 
 def running_maximum(codes: INT64, values: INT64) -> INT64:
-    """For each element, the largest value so far with the same code. The codes must be ascending."""
+    """For each element, the largest value so far among elements with the same code. The codes must be ascending."""
     if not len(values):
         return values
     lowest, highest = int(values.min()), int(values.max())
     width = highest - lowest + 1
     if (int(codes[-1]) + 1) * width < _MOST:
-        # A later code is greater than all values before it, so one pass handles all codes.
+        # The values of a later code are shifted above all earlier values, so one pass handles all codes.
         shift = codes * width - lowest
         return np.maximum.accumulate(values + shift) - shift
     distinct, ranks = np.unique(values, return_inverse=True)

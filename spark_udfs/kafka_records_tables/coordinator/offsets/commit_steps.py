@@ -1,4 +1,4 @@
-"""The effects of commits on committed offsets, in the order in which they took effect."""
+"""How commits change committed offsets, in the order in which they took effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control
 
 
 _KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "base_offset")
-"""The columns that are kept for rows whose transactions have ended."""
+"""The columns that are kept after a row's transaction has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +52,18 @@ class Steps:
     topic_id: INT64
     """For each step, the index in `ids` of the topic id that the commit names; -1 if it names none."""
     is_value: FLAGS
-    """True for a commit. False for a tombstone, whose `offset` and `commit_timestamp_ms` have no meaning."""
+    """True for a commit. False for a tombstone, which does not use `offset` and `commit_timestamp_ms`."""
     offset: INT64
     commit_timestamp_ms: INT64
     producer_id: INT64
     """The id of the producer that wrote the transaction."""
     is_transactional: FLAGS
-    """True for a commit in a transaction; False outside of transactions, and if the producer is unknown."""
+    """True for a commit in a transaction; False outside of transactions, or if the producer is unknown."""
     log_offset: INT64
     """The offset of the record in the log."""
     counted_at: INT64
-    """The offset at which the step took effect: that of the record, or of the marker of its transaction. It is also the
-    record's own offset if the source has no markers but reports that the transaction was committed."""
+    """The offset at which the step took effect: that of the record, or of the marker of its transaction. If the source
+    has no markers but reports that the transaction was committed, it is the offset of the record."""
 
     @property
     def count(self) -> int:
@@ -72,7 +72,7 @@ class Steps:
 
 
 class StepLot(NamedTuple):
-    """The effects of the given rows of the log, which follow the rows of the previous batch."""
+    """The effects of some rows of the log, which follow the rows of the previous lot."""
 
     steps: Steps | None
     """The steps; None if nothing took effect."""
@@ -86,8 +86,8 @@ _NOT_COMPARED: Final = "left out: the offsets before and after it are compared w
 
 
 class CommitSteps:
-    """Resolves the transactions of the commits in one log partition, and decodes the commits. Memory grows with the
-    rows that have not been returned yet."""
+    """Resolves the transactions of one log partition's commits, and decodes the commits. Memory grows with the rows not
+    yet returned."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -101,10 +101,10 @@ class CommitSteps:
 
     def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
         """Add the raw rows that follow; they have the columns READS, and rows of other types are skipped. Once many
-        rows have gathered, this returns the steps that took effect. All steps of rows that are added later take effect
+        rows have been collected, it yields the steps that took effect. Steps of rows that are added later take effect
         after these.
 
-        Reports commits that cannot be read, and commits that may or may not have taken effect.
+        Reports unreadable commits, and commits whose effect is unknown.
         """
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
@@ -146,7 +146,7 @@ class CommitSteps:
         return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
-        """Keep rows, each with the place at which it takes effect; null if it is unknown whether it does."""
+        """Keep rows, each with the position at which it takes effect; null if it is unknown whether it does."""
         outcome, rows = settled
         if outcome in (ABORTED, OPEN) or not rows.num_rows:
             return
@@ -162,7 +162,7 @@ class CommitSteps:
 
 
 def _steps(decoded: DecodedCommits, which: FLAGS) -> Steps:
-    """The rows for which `which` is True."""
+    """The rows that `which` selects."""
     chosen = np.flatnonzero(which)
     rows, values = decoded.rows, decoded.values
     value = decoded.value[chosen]

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
-"""The record types that commit offsets. Of two records with the same group, topic and partition the later one counts;
-their types may differ."""
+"""The record types that commit offsets. If two records have the same group, topic and partition, the later one counts,
+even if their types differ."""
 
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id that stands for no id. Transactional commits and commits before Kafka 4.1 have no topic id."""
+"""The topic id that means there is none. Transactional commits and commits before Kafka 4.1 have no topic id."""
 
 _NO_LEADER_EPOCH: Final = -1
 
@@ -51,8 +51,8 @@ def report_undecided(
     *,
     what: str = "the commit",
 ) -> None:
-    """Report the commits selected by `chosen`, because it is unknown how their transactions ended. `what` names one
-    such commit in words; `types` are the numbers of the record types COMMITS."""
+    """Report the commits selected by `chosen` because the outcome of their transactions is unknown. `what` describes
+    such a commit; `types` are the numbers of the record types COMMITS."""
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

@@ -1,4 +1,4 @@
-"""Collects the topics for which groups have commits, from the keys of commits."""
+"""Collects the topics for which groups have commits, using the keys of commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTITION: Final = 4
 
 
 class CommittedTopics:
-    """Removes commits from the records of a log, and keeps each distinct pair of group and topic."""
+    """Removes commits from the records of a log, and collects the distinct pairs of group and topic."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
@@ -41,7 +41,7 @@ class CommittedTopics:
         return batch.filter(pa.array(~is_commit))
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """The distinct pairs of group and topic. Deleted commits are included; keys that cannot be decoded are not."""
+        """The distinct pairs of group and topic. It includes deleted commits, but not undecodable keys."""
         if self._found is None:
             return
         end = pa.scalar(bytes(_PARTITION), self._found.type)

@@ -1,4 +1,4 @@
-"""Commits and tombstones of offsets, decoded in columns, with each distinct key decoded once."""
+"""Commits and tombstones of offsets, decoded into columns. Each distinct key is decoded once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ VALUE: Final = ("offset", "leader_epoch", "metadata", "topic_id", "commit_timest
 class DecodedCommits:
     """Some raw rows of the record types COMMITS, decoded. Each vector has one element per row.
 
-    Usually all rows have the newer record type and can be decoded to the last byte (`is_plain`). Then each distinct key
-    is decoded once, and only the values that are not null. Otherwise, `found` decodes row by row, to determine the
-    error of each row.
+    Usually all rows have the newer record type and can be fully decoded (`is_plain`). Then each distinct key is decoded
+    once, and null values are skipped. Otherwise, `found` decodes row by row to determine the error of each row.
     """
 
     keys: pa.RecordBatch
@@ -42,18 +41,18 @@ class DecodedCommits:
     value: INT64
     """For each row, the index of its value in `values`; -1 if it has no readable value."""
     has_key: FLAGS
-    """Whether the key of each row can be read."""
+    """For each row, whether its key can be read."""
     has_error: FLAGS
-    """Whether the key or the value of a row cannot be read, for each row."""
+    """For each row, whether its key or its value cannot be read."""
 
     def __init__(self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.rows = rows
         self.types = numbers_of(schemas, COMMITS)
         self._schemas = schemas
         self.is_tombstone: FLAGS = rows.column("value").is_null().to_numpy(zero_copy_only=False)
-        """Whether the value of each row is null."""
+        """For each row, whether its value is null."""
         self.is_plain = self._decode_at_once()
-        """Whether all rows are decoded completely, so that there is nothing to report."""
+        """Whether all rows were fully decoded, so that there is nothing to report."""
         if not self.is_plain:
             self._decode_one_by_one()
 

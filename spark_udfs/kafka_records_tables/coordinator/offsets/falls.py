@@ -1,6 +1,6 @@
 """Finds commits that lowered a committed offset, each with the commit that it replaced. For each group, topic and
-partition, only a few numbers about all earlier commits are remembered. The result does not depend on how many commits
-are added at a time, so micro-batches give the same rows."""
+partition, only a few numbers about earlier commits are kept. The result does not depend on how many commits are added
+at a time, so micro-batches give the same rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 from kafka_records_tables.coordinator.records.latest import joined
 
 _NONE: Final = np.iinfo(np.int64).min
-"""The value that means null in vectors of offsets."""
+"""The value that represents null in vectors of offsets."""
 
 _OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_offset", "low", "low_log_offset")
 
@@ -25,13 +25,13 @@ _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in
 
 @dataclass(frozen=True, slots=True)
 class HeldSteps:
-    """The state that is kept between calls: for each partition of a group, the last commit that took effect and, if it
-    is later, the last tombstone."""
+    """The state kept between calls: for each partition of a group, the last commit that took effect, and the last
+    tombstone if it is later."""
 
     steps: Steps
-    """The remembered commits. The topic id of a commit is the last one named by any commit for the partition."""
+    """The remembered commits. The topic id of each is the last id that any commit for the partition named."""
     id_log_offset: INT64
-    """The offset of that commit in the log; _NONE if there is none."""
+    """The log offset of the commit that named that id; _NONE if there is none."""
     of_runs: dict[str, INT64]
     """The state that `Runs` keeps about the run of each commit, by the names _OF_RUNS."""
 
@@ -41,7 +41,7 @@ class HeldSteps:
         return self.steps.count
 
     def places(self) -> set[int]:
-        """The log offsets of records that later falls may refer to."""
+        """The log offsets of records to which later falls may refer."""
         named = (self.of_runs[name] for name in _OF_RUNS if name.endswith("log_offset"))
         places = np.concatenate([self.steps.log_offset, self.id_log_offset, *named])
         return set(places[places != _NONE].tolist())
@@ -68,10 +68,9 @@ FALLS: Final = pa.schema(
         ("low_log_offset", pa.int64()),
     ]
 )
-"""A commit (`to_offset`, and the columns without a prefix) that is lower than the previous one (`from_…`).
-`tombstone_log_offset` is the offset of the tombstone between them, if there is one. For a sawtooth, `high_log_offset`
-is the last commit of the other sequence before the fall, and `low_log_offset` is the last earlier commit of this
-sequence."""
+"""A commit (`to_offset`, and the columns without a prefix) to an offset lower than the previous one (`from_…`).
+`tombstone_log_offset` is the offset of the tombstone between them, if any. For a sawtooth, `high_log_offset` is the
+last commit of the other sequence before the fall, and `low_log_offset` is the last earlier commit of this sequence."""
 
 
 class Followed(NamedTuple):
@@ -84,8 +83,7 @@ class Followed(NamedTuple):
 
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
-    """Compare `steps` (from `CommitSteps.steps`) with each other and with the steps of earlier calls, which `held`
-    contains."""
+    """Compare `steps` (from `CommitSteps`) with each other and with the steps of earlier calls, which are in `held`."""
     if steps is None:
         return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
     start = _with_runs(steps)
@@ -121,18 +119,18 @@ def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
 
 
 class Runs:
-    """The runs of commits: a run is all commits of a partition from one fall to the next. The vectors have one element
-    per commit, and show the run that it belongs to.
+    """The runs of commits. A run is all commits of a partition from one fall to the next. The vectors have one element
+    per commit, and describe its run.
 
-    For each run: the offsets `fell_from` and `fell_to` of the fall with which it began (_NONE if it began without one),
-    and `low`, its last commit below `fell_from`.
+    `fell_from` and `fell_to` are the offsets of the fall that began the run (_NONE if no fall did). `low` is the run's
+    last commit below `fell_from`.
     """
 
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` contains the state of the runs in earlier calls, by the names _OF_RUNS; it is empty if there were
-        none."""
+        """`told` contains the state of the runs from earlier calls, by the names _OF_RUNS; it is empty if there were no
+        earlier calls."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -156,19 +154,19 @@ class Runs:
         """Whether each fall continues a lower sequence of commits that the partition had left: a sawtooth. `before` are
         the commits before the falls, and `lower` the commits after them.
 
-        This is so if the previous run began with a fall and returned to the offset before that fall, most of the way in
-        one step, and if the new offset is not below the offset committed right before that step.
+        It does if the previous run began with a fall and returned to the offset before that fall, mostly in one step,
+        and if the new offset is not below the offset committed right before that step.
         """
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
         came_back = (high != _NONE) & (self._offsets[before] >= high)
-        # The difference of two hostile offsets may not fit into an int64.
+        # The difference between two corrupt offsets may not fit into an int64.
         jumped = high.astype(np.float64) - low > low.astype(np.float64) - bottom
         goes_on: FLAGS = came_back & jumped & (self._offsets[lower] >= low)
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """The state to keep about the runs of the given commits, by the names _OF_RUNS."""
+        """The state to keep about the runs of some commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 
@@ -191,12 +189,12 @@ def _joined(held: HeldSteps, new: HeldSteps) -> HeldSteps:
 
 
 def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
-    """For each commit, its topic id as an index in `Steps.ids`, and the offset of the commit that had it. A commit
-    without an id gets that of the last commit before it with one. Equal ids have the same index."""
+    """For each commit, its topic id as an index in `Steps.ids`, and the offset of the commit that named it. A commit
+    without an id gets the id of the last commit before it that has one. Equal ids have the same index."""
     steps = whole.steps
     encoded = steps.ids.dictionary_encode()
     codes = encoded.indices.to_numpy()
-    # Codes are numbered by first occurrence, so an id that is new has the highest code so far.
+    # Codes are numbered by first occurrence, so each new id has the highest code so far.
     first = np.flatnonzero(begins(np.maximum.accumulate(codes)))
     same = np.append(first[codes], -1)
     ids = same[steps.topic_id[commits]]
@@ -211,7 +209,7 @@ def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, I
 def _left(
     whole: HeldSteps, commits: INT64, ids: INT64, told_at: INT64, of_runs: dict[str, INT64], tombstones: INT64
 ) -> HeldSteps:
-    """The chosen commits and tombstones, with only the keys and topic ids that they need."""
+    """The chosen commits and tombstones, with only the keys and topic ids they need."""
     steps = whole.steps
     rows = np.concatenate([commits, tombstones])
     vectors = {name: getattr(steps, name)[rows] for name in _OF_STEPS}
@@ -228,7 +226,7 @@ def _left(
 
 
 class _Pairs(NamedTuple):
-    """Commits next to the ones before them, as indexes of the steps; and their topic ids, as indexes in `Steps.ids`."""
+    """Commits, each with the one before it, as indexes of steps; their topic ids are indexes in `Steps.ids`."""
 
     to: INT64
     since: INT64
@@ -239,7 +237,7 @@ class _Pairs(NamedTuple):
 def _falls(
     steps: Steps, pairs: _Pairs, deleted_at: INT64, is_sawtooth: FLAGS, runs: Runs, run: INT64
 ) -> pa.RecordBatch:
-    """The falls; `run` holds the runs of the commits before them."""
+    """The falls; `run` contains the runs of the commits before them."""
     to, since = pairs.to, pairs.since
     keys = steps.keys.take(pa.array(steps.key[to]))
     columns = {

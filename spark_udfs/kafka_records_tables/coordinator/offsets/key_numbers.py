@@ -1,4 +1,4 @@
-"""Assigns a number to each combination of group, topic and partition, so that commits can be compared as numbers."""
+"""Assigns a number to each combination of group, topic and partition, so that commits can be compared by number."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class KeyNumbers:
         return self._of_parts(parts, lot.codes)
 
     def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
-        """The numbers; `parts` are the parts of each key, by `codes`."""
+        """The number of each code; `parts` are the parts of the keys."""
         # Keys with different bytes may name the same offset: an older record type, or extra bytes after the fields.
         numbers, known = [], self._numbers.get
         for key in zip(*(part.to_pylist() for part in parts), strict=True):
@@ -59,12 +59,12 @@ class KeyNumbers:
         return of_rows
 
     def taken_again(self) -> list[int]:
-        """The numbers that were assigned since the last call, for the first time, or to a key other than before."""
+        """The numbers assigned since the last call, whether new or reused for another key."""
         new, self._new_ones = self._new_ones, []
         return new
 
     def keep(self, is_kept: FLAGS) -> None:
-        """Free all numbers whose element in `is_kept` is false."""
+        """Free the numbers for which `is_kept` is false."""
         self.forget([number for number in self._numbers.values() if not is_kept[number]])
 
     def forget(self, numbers: Iterable[int]) -> None:

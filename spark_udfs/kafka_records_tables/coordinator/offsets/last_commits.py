@@ -1,5 +1,4 @@
-"""Finds the last commit or tombstone for each group, topic and partition. It determines the committed offset that a
-coordinator has."""
+"""Finds the last commit or tombstone for each group, topic and partition. It determines the committed offset."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_USED: Final = "not used: it is unknown whose offset it is"
-"""The consequence that is reported for a key that cannot be read."""
+"""The consequence reported for an unreadable key."""
 
 _LEFT_OUT: Final = "its row is left out: this offset or an older one may be the committed one"
 
@@ -29,11 +28,11 @@ CommitKey = tuple[str, str, int]
 
 
 class LastCommits:
-    """Collects commits whose transactions have ended (`transactions_settled`), and decides which of them are the
-    committed offsets."""
+    """Collects commits whose transactions have ended (`transactions`), and determines which of them are the committed
+    offsets."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], columns: Iterable[str] = ()) -> None:
-        """`columns` of the rows are kept in addition to the columns that this class needs."""
+        """`columns` are kept in addition to those that this class needs."""
         self._schemas = schemas
         self._types = numbers_of(schemas, COMMITS)
         self._kept = ("offset", "key", "value", "file", "position", "base_offset", *columns)
@@ -45,7 +44,7 @@ class LastCommits:
             (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
 
     def deciding(self, context: Context) -> Deciding | None:
-        """The committed offsets; None if nothing was added. Commits that cannot be read are reported."""
+        """The committed offsets; None if nothing was added. Unreadable commits are reported."""
         decided, unknown = self._decided.rows(), self._unknown.rows()
         parts = [part for part in (decided, unknown) if part is not None]
         if not parts:
@@ -68,21 +67,21 @@ class LastCommits:
 
 
 class Deciding(NamedTuple):
-    """The collected commits and tombstones; the last one of each key is among them."""
+    """The collected commits and tombstones. They include the last one of each key."""
 
     found: DecodedRecords
     types: tuple[int, ...]
     """The numbers of the record types COMMITS."""
     is_usable: FLAGS
-    """Flags for the elements of `found` that are committed offsets."""
+    """Flags the elements of `found` that are committed offsets."""
     is_there: FLAGS
-    """Flags like `is_usable`, but also true for offsets that exist although their value is unknown, because it cannot
-    be decoded or because the outcome of its transaction is unknown."""
+    """Like `is_usable`, but also true for offsets that exist although their value is unknown: it cannot be decoded, or
+    the outcome of its transaction is unknown."""
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
-    """The key of each row, or of the `chosen` rows. The parts of a key are None for a record of another type, and if
-    the key cannot be read."""
+    """The key of each row, or of the `chosen` rows. The parts are None if the key cannot be read, or for a record of
+    another type."""
     parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
     if chosen is not None:
         parts = [part.take(chosen) for part in parts]

@@ -1,7 +1,7 @@
 """The committed offsets that a coordinator has at any position in a log partition.
 
-The rows of a log are added in columns, many at once, and questions about many positions are answered together. Memory
-grows with the number of existing offsets.
+Both adding rows and looking up positions work on columns, many rows at once. Memory grows with the number of existing
+offsets.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ NO_TIME: Final = -1
 """The value in a commit that means "no time" (`OffsetCommitValue.expireTimestamp`)."""
 
 FARTHEST_MS: Final = 2**60
-"""The latest time that is kept, in milliseconds since 1970. A commit may contain any number; a larger one is replaced
-by this one, so that sums fit in 64 bits."""
+"""The latest time that is stored, in milliseconds since 1970. A commit may contain any number; a larger one is replaced
+by this limit, so that sums fit in 64 bits."""
 
 LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
-"""The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot be
-decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
-removes such a commit with them, and a cleaned log may still have it although its offset was deleted long ago. TOPIC_ID
-is a number for the topic id in the commit, 0 if there is none."""
+"""The columns of a commit: its place in the log; its times, at most FARTHEST_MS from 1970; IS_KNOWN, 0 for an
+undecodable value and otherwise 1; IS_LEGACY, 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a
+cleaner never removes a legacy commit because of them, and a cleaned log may still contain one although its offset was
+deleted long ago. TOPIC_ID is a number for the commit's topic id, or 0."""
 
 _COLUMNS: Final = 6
 
@@ -52,18 +52,18 @@ NEVER: Final = np.iinfo(np.int64).max
 """A position after all rows."""
 
 _FIRST_LOOK: Final = 8
-"""At how many offsets `first_ones` looks at first for each answer; each time it looks at so many times as many."""
+"""The number of offsets at which `first_ones` looks first for each answer. Each further round multiplies it by the same
+number."""
 
 _FEW: Final = 128
 _PARTS: Final = 8
-"""The number of answers for which it looks at more offsets together, and into how many parts it cuts more answers."""
+"""If more than `_FEW` answers are incomplete, `first_ones` looks for the rest in this many parts."""
 
 
 class _Commits(NamedTuple):
-    """Some commits. Each array has one element per commit."""
+    """Commits, in arrays with one element per commit."""
 
     keys: INT64
-    """Numbers of keys."""
     values: INT64
     """The columns LOG_OFFSET, COMMIT_MS and so on, with one row per commit."""
     producers: INT64
@@ -83,18 +83,18 @@ class LiveOffsets:
 
     def __init__(self) -> None:
         self._numbers = KeyNumbers()
-        # In the order of their creation, because results must not depend on how many rows are processed at a time.
+        # In order of creation, because results must not depend on how many rows are processed at a time.
         self._before = _NO_COMMITS
         """The offsets that exist before the rows, with their last commits."""
         self._pending = _NO_COMMITS
-        """The commits that wait for a marker after the rows."""
+        """The commits that still wait for a marker after the rows."""
         self._waits: dict[str, dict[int, tuple[int, int]]] = {}
-        """By group and log offset, in log order, the commits of open transactions: the number, and IS_LEGACY."""
+        """By group and log offset, in log order: the commits of open transactions, as number and IS_LEGACY."""
         self._lot: Lot | None = None
 
     @property
     def keys(self) -> list[CommitKey]:
-        """The group, the topic and the partition of each number."""
+        """The group, topic and partition of each number."""
         return self._numbers.keys
 
     @property
@@ -104,8 +104,8 @@ class LiveOffsets:
         return self._lot
 
     def take(self, rows: pa.RecordBatch, found: DecodedRecords, commits: CommitLot, context: Context) -> None:
-        """Add the rows that follow. `commits` has the commits and tombstones among them, and `found` has them decoded.
-        Rows whose keys cannot be read are left out."""
+        """Add the rows that follow. `commits` contains the commits and tombstones among them, and `found` the decoded
+        ones. Rows with unreadable keys are skipped."""
         assert self._lot is None, "forget the rows before"
         numbers = self._numbers.of_lot(commits)
         self._numbers.taken_again()
@@ -124,7 +124,7 @@ class LiveOffsets:
         self._pending = waiting.chosen(self._lot.waits_until == NEVER)
 
     def up_to(self, offset: int) -> None:
-        """Follow open transactions below an offset."""
+        """Process the open transactions below an offset."""
         lot, keys = self.lot, self.keys
         for number, stands, is_legacy in zip(*lot.begins_to_wait.up_to(offset), strict=True):
             self._waits.setdefault(keys[number][0], {})[stands] = number, is_legacy
@@ -135,8 +135,8 @@ class LiveOffsets:
                 del self._waits[keys[number][0]]
 
     def pending(self, group: str, *, is_log_whole: bool) -> dict[tuple[str, int], int]:
-        """The offsets of a group that open transactions certainly commit, at the position: by topic and partition, the
-        log offset of the commit."""
+        """The offsets of a group that are certainly pending in open transactions at the current position: by topic and
+        partition, the log offset of the commit."""
         if group not in self._waits:
             return {}
         last = {number: (stands, is_legacy) for stands, (number, is_legacy) in self._waits[group].items()}
@@ -146,7 +146,7 @@ class LiveOffsets:
         }
 
     def forget(self) -> None:
-        """Forget the rows, and free the numbers of offsets that neither exist nor are pending. The caller has followed
+        """Forget the rows, and free the numbers of offsets that neither exist nor are pending. Call it after processing
         all rows."""
         self._before, self._lot = self.lot.last(), None
         is_kept = np.zeros(len(self.keys), np.bool_)
@@ -155,7 +155,7 @@ class LiveOffsets:
 
 
 class _Turns:
-    """Vectors of changes, which are taken in the order of their places."""
+    """Changes in vectors, processed in order of place."""
 
     def __init__(self, places: INT64, *columns: INT64) -> None:
         """`places` are ascending."""
@@ -164,7 +164,7 @@ class _Turns:
         self._next = 0
 
     def up_to(self, offset: int) -> list[list[int]]:
-        """The columns of the changes below an offset that were not taken yet."""
+        """The columns of the changes below an offset that were not returned yet."""
         begin, places = self._next, self._places
         if begin == len(places) or places[begin] >= offset:
             return [[] for _ in self._columns]
@@ -173,7 +173,7 @@ class _Turns:
 
 
 class Lot:
-    """The committed offsets at each position in rows of a log that follow each other."""
+    """The committed offsets at each position in consecutive rows of a log."""
 
     def __init__(
         self,
@@ -184,8 +184,8 @@ class Lot:
         is_tombstone: FLAGS,
         waiting: _Commits,
     ) -> None:
-        """`before` has the offsets that exist before the rows, `own` the commits that take effect where they are
-        written, and tombstones; `waiting` those that wait for a marker."""
+        """`before` contains the offsets that exist before the rows; `own` the commits that take effect where they are
+        written, and tombstones; `waiting` the commits that wait for a marker."""
         self._offsets = rows.column("offset").to_numpy()
         self._width = len(self._offsets) + 2
         self._numbers = own.keys, own.values[:, LOG_OFFSET]
@@ -195,12 +195,12 @@ class Lot:
         groups = self.groups
         self.group = np.array([groups.setdefault(key[0], len(groups)) for key in keys], np.int64)
         self.topic = np.array([topics.setdefault(key[1], len(topics)) for key in keys], np.int64)
-        """For each number the code of its group, and a code of its topic."""
+        """For each number, the code of its group and a code for its topic."""
         # A tombstone also removes the commits of open transactions.
         self._deletions = np.sort(self._at(*self._numbers)[is_tombstone])
         marker, is_committed = _markers(rows, waiting)
         self.waits_until = np.minimum(marker, self._next_deletion(waiting.keys, waiting.values[:, LOG_OFFSET] + 1))
-        """The place up to which each of `waiting` is pending; NEVER if it still is after the rows."""
+        """The place up to which each of `waiting` is pending; NEVER if it is still pending after the rows."""
         ended = waiting.chosen(is_committed)
         every = before.followed_by(own).followed_by(ended)
         stands = every.values[:, LOG_OFFSET]
@@ -215,7 +215,7 @@ class Lot:
         is_new = waiting.values[:, LOG_OFFSET] >= self._offsets[0]
         stands = waiting.values[is_new, LOG_OFFSET]
         self.begins_to_wait = _Turns(stands, waiting.keys[is_new], stands, waiting.values[is_new, IS_LEGACY])
-        """The numbers of pending offsets, where their commits are, and IS_LEGACY."""
+        """The numbers of pending offsets, the places of their commits, and IS_LEGACY."""
         over = np.argsort(self.waits_until, kind="stable")
         over = over[self.waits_until[over] < NEVER]
         self.stops_waiting = _Turns(self.waits_until[over], waiting.keys[over], waiting.values[over, LOG_OFFSET])
@@ -227,12 +227,12 @@ class Lot:
         return _Commits(numbers, values, np.full(len(numbers), -1))
 
     def numbers(self, log_offsets: INT64) -> INT64:
-        """The numbers of the offsets that tombstones delete."""
+        """The numbers of the offsets deleted by the tombstones at these log offsets."""
         of_rows, places = self._numbers
         return of_rows[np.searchsorted(places, log_offsets)]
 
     def commits(self, numbers: INT64, offsets: INT64) -> tuple[FLAGS, INT64]:
-        """Whether offsets exist right before positions, and the columns of the commits of those that do."""
+        """Whether offsets exist right before positions, and the commit columns of those that exist."""
         at = np.searchsorted(self._events, self._at(numbers, offsets)) - 1
         there = (at >= 0) & (np.append(self._keys, -1)[at] == numbers) & np.append(self._is_commit, False)[at]
         return there, self._values[np.append(self._order, 0)[at[there]]]
@@ -245,8 +245,8 @@ class Lot:
     def first_ones(
         self, of: INT64, wanted: INT64, offsets: INT64, allows: Callable[[INT64, INT64], FLAGS], most: int
     ) -> tuple[INT64, INT64]:
-        """For each code in `wanted` at most `most` offsets that exist right before a position, the oldest ones, among
-        those that `allows` returns True for: it gets indexes of `wanted` and numbers. `of` has the code of each number.
+        """For each code in `wanted`, find up to `most` offsets that exist right before a position: the oldest ones for
+        which `allows` returns True, given indexes of `wanted` and numbers. `of` contains the code of each number.
         Returns indexes of `wanted`, ascending, and numbers."""
         codes = of[self._lives.number]
         order = stable_order(codes)
@@ -256,14 +256,14 @@ class Lot:
         return rows[order], numbers[order]
 
     def _at(self, numbers: INT64, offsets: INT64) -> INT64:
-        """A number for an offset and a position in the rows: they sort by the number of the offset first."""
-        # Everything before the rows has the same position, which is before the first row.
+        """A sort key for an offset and a position in the rows, by the number of the offset first."""
+        # All positions before the rows count as one, which precedes the first row.
         places = np.where(offsets < self._offsets[0], 0, np.searchsorted(self._offsets, offsets) + 1)
         at: INT64 = numbers * self._width + places
         return at
 
     def _next_deletion(self, numbers: INT64, offsets: INT64) -> INT64:
-        """The place of the first tombstone of an offset from a position on, or NEVER."""
+        """The place of the first tombstone of an offset at or after a position, or NEVER."""
         there = np.append(self._deletions, NEVER)
         found = there[np.searchsorted(self._deletions, self._at(numbers, offsets))]
         is_same = found // self._width == numbers
@@ -271,7 +271,7 @@ class Lot:
         return places
 
     def _found_lives(self, place: INT64, before: int) -> _Lives:
-        """When each offset existed. `before` of the commits are before the rows."""
+        """When each offset existed. The first `before` commits precede the rows."""
         is_commit, order = self._is_commit, self._order
         was_there = np.append(False, is_commit)[:-1] & ~begins(self._keys)
         first = np.flatnonzero(is_commit & ~was_there)
@@ -280,7 +280,7 @@ class Lot:
         behind = np.append(last, len(order))[np.searchsorted(last, first)]
         is_ended = np.append(self._keys, -1)[behind] == number
         end = np.where(is_ended, place[np.append(order, 0)[behind]], NEVER)
-        # Those before the rows are in the order of their creation.
+        # Offsets from before the rows keep their order of creation.
         is_old = order[first] < before
         turn = np.where(is_old, order[first], self._values[order[first], LOG_OFFSET])
         begin = np.where(is_old, -1, begin)
@@ -288,12 +288,11 @@ class Lot:
 
 
 class _Lives(NamedTuple):
-    """Offsets from their creation to their deletion, in the order of their creation."""
+    """When offsets were created and deleted, in order of creation."""
 
     number: INT64
     begin: INT64
     end: INT64
-    """The place of the tombstone; NEVER if there is none."""
 
     def chosen(self, which: FLAGS | INT64) -> _Lives:
         return _Lives(*(each[which] for each in self))
@@ -309,7 +308,7 @@ class _Asked(NamedTuple):
 
 
 def _first_ones(lives: _Lives, codes: INT64, row: INT64, asked: _Asked) -> tuple[INT64, INT64]:
-    """The answers of `Lot.first_ones` for some rows, in no order of the rows. `lives` are sorted by `codes`."""
+    """The result of `Lot.first_ones` for some rows, with rows in no particular order. `lives` are sorted by `codes`."""
     if not len(row):
         return row, row
     offsets = asked.offsets[row]
@@ -322,7 +321,7 @@ def _first_ones(lives: _Lives, codes: INT64, row: INT64, asked: _Asked) -> tuple
     size = _FIRST_LOOK
     while len(left := np.flatnonzero((at < behind) & (counts < asked.most))):
         if size > _FIRST_LOOK and len(left) > _FEW:
-            # Most of what comes first was deleted before or is created later: look at fewer positions together.
+            # Most of the first offsets were deleted earlier or are created later, so look at fewer positions together.
             parts = [_first_ones(lives, codes, row[some], asked) for some in np.array_split(left, _PARTS)]
             is_done = ~np.isin(np.concatenate(places), left)
             of_parts, numbers_of_parts = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -345,7 +344,7 @@ def _first_ones(lives: _Lives, codes: INT64, row: INT64, asked: _Asked) -> tuple
 
 
 def _markers(rows: pa.RecordBatch, waiting: _Commits) -> tuple[INT64, FLAGS]:
-    """For each waiting commit the place of the marker that ends its transaction, NEVER if there is none, and whether
+    """For each waiting commit, the place of the marker that ends its transaction (NEVER if there is none), and whether
     the transaction was committed."""
     places, is_committed = np.full(len(waiting.keys), NEVER), np.zeros(len(waiting.keys), np.bool_)
     markers = rows.select(["offset", "producer_id", "control"]).filter(rows.column("control").is_valid())
@@ -362,7 +361,7 @@ def _markers(rows: pa.RecordBatch, waiting: _Commits) -> tuple[INT64, FLAGS]:
 
 
 def _values(found: DecodedRecords, types: tuple[int, ...]) -> INT64:
-    """The columns of commits. `types` are the numbers of the record types of commits, the older type first."""
+    """The value columns of commits. `types` are the numbers of the record types of commits, the older type first."""
     commit, expire = (
         found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
         for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
@@ -375,7 +374,7 @@ def _values(found: DecodedRecords, types: tuple[int, ...]) -> INT64:
 
 
 def _numbers_of_ids(ids: pa.Array) -> INT64:
-    """A number for each topic id; 0 if there is none, including the id that means none."""
+    """A number for each topic id; 0 if there is none or if it is NO_TOPIC_ID."""
     encoded = ids.dictionary_encode()
     known = [0 if each == NO_TOPIC_ID else zlib.crc32(each.encode()) + 1 for each in encoded.dictionary.to_pylist()]
     numbers: INT64 = np.array([*known, 0], np.int64)[encoded.indices.fill_null(len(known)).to_numpy()]

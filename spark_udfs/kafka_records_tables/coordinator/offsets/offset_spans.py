@@ -1,4 +1,4 @@
-"""Computes the spans of time in which each committed offset was valid, from commits and tombstones in columns."""
+"""Computes the time spans in which each committed offset was valid, from commits and tombstones in columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSACTION: Final = "transaction"
 TOMBSTONE: Final = "tombstone"
 UNUSABLE: Final = "unusable"
 ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
-"""The ways in which a span can end. Columns contain the index in this tuple."""
+"""How a span can end. Columns contain the index in this tuple."""
 
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """The content of a commit. Consecutive commits of one key with the same content are one span."""
@@ -50,8 +50,8 @@ class OffsetSpans:
         self._kept = 0
 
     def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
-        """Add the rows that took effect by the end of a batch. `waits` says whether rows still wait for their markers.
-        Returns the columns of the spans that have ended."""
+        """Add the rows that took effect by the end of a batch. `waits` says whether other rows still wait for their
+        markers. Yields the columns of the spans that have ended."""
         for effect in found:
             changes = self._changes(effect)
             if changes.count:
@@ -61,7 +61,7 @@ class OffsetSpans:
             yield from self._ended(waits)
 
     def rest(self) -> Iterator[dict[str, Any]]:
-        """At the end of the log, return the remaining spans: those that have ended, and those that have not."""
+        """At the end of the log, yield the remaining spans, whether or not they have ended."""
         if self._waiting:
             yield from self._ended(waits=True)
         for changes in self._waiting:
@@ -113,7 +113,7 @@ class OffsetSpans:
         ended = np.flatnonzero(~is_last & holds)
         if len(ended):
             yield changes.spans(rows[ended], rows[ended + 1])
-        # Keep a deleted key as long as the marker of an older commit for it may still come.
+        # Keep a deleted key while the marker of an older commit for it may still follow.
         left = changes.some(rows[is_last if waits else is_last & holds]).compact()
         self._waiting = [left] if left.count else []
         self._count = self._kept = left.count
@@ -121,23 +121,23 @@ class OffsetSpans:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """The effects of the given records on offsets; vectors have an element for each record."""
+    """How some records affect offsets, in vectors with an element per record."""
 
     keys: pa.RecordBatch
-    """As `DecodedCommits.keys`."""
+    """See `DecodedCommits.keys`."""
     values: pa.RecordBatch
-    """As `DecodedCommits.values`."""
+    """See `DecodedCommits.values`."""
     key: INT64
     value: INT64
-    """Indexes in `keys` and `values`, -1 without a value."""
+    """Indexes in `values`, or -1."""
     does: NDArray[np.int8]
-    """The index in ENDS of the effect."""
+    """The effect, as an index in ENDS."""
     place: INT64
     """Offset and CLOCK of the record at which it takes effect."""
     clock: INT64
     log_offset: INT64
     newest: INT64
-    """Offset of the last of the consecutive records with the same content, and how many there are."""
+    """For consecutive records with the same content: the offset of the last one, and their number."""
     commits: INT64
 
     @property
@@ -151,11 +151,10 @@ class _Changes:
         return found
 
     def some(self, rows: INT64) -> _Changes:
-        """The changes at some indexes."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _VECTORS})
 
     def compact(self) -> _Changes:
-        """The same changes with only the keys and values that they need."""
+        """The same changes, with only the keys and values they need."""
         keys, key = np.unique(self.key, return_inverse=True)
         has_value = self.value >= 0
         value = np.full(self.count, -1, np.int64)
@@ -164,8 +163,8 @@ class _Changes:
         return replace(self, keys=self.keys.take(pa.array(keys)), values=values, key=key, value=value)
 
     def spans(self, rows: INT64, by: INT64 | None) -> dict[str, Any]:
-        """The columns of the spans that begin with some of the changes. `by` are the changes that ended the spans; None
-        if they have not ended."""
+        """The columns of the spans that begin with some of the changes. `by` are the changes that ended them; None if
+        they have not ended."""
         keys, values = pa.array(self.key[rows]), pa.array(self.value[rows])
         found = {name: self.keys.column(name).take(keys) for name in KEY}
         found |= {name: self.values.column(name).take(values) for name in VALUE}
@@ -200,9 +199,9 @@ def _joined(parts: list[_Changes]) -> _Changes:
 
 
 def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Changes, INT64]:
-    """Merges consecutive changes of one key with the same content into the first of them, with the sum of `commits`;
-    also consecutive deletions, and consecutive changes whose effect is unknown. Returns the merged changes, and the
-    indexes in `order` of the first ones; `keys` are numbers of keys in this order."""
+    """Merge consecutive changes of one key that have the same content into the first one, and add up their `commits`.
+    Consecutive deletions and consecutive changes with an unknown effect are merged too. Returns the merged changes, and
+    the indexes in `order` of the first ones; `keys` are the key numbers in this order."""
     is_first = begins(keys)
     is_first[1:] |= _differs(changes, order)
     first = np.flatnonzero(is_first)
@@ -216,7 +215,7 @@ def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Chang
 
 
 def _differs(changes: _Changes, order: INT64) -> FLAGS:
-    """Which of the ordered changes, after the first, differ from the previous one."""
+    """Which of the ordered changes differ from the previous one. The first is left out."""
     holds = changes.holds[order]
     does = np.where(holds, 0, changes.does[order])
     differs: FLAGS = does[1:] != does[:-1]
@@ -235,7 +234,7 @@ def _differs(changes: _Changes, order: INT64) -> FLAGS:
 def _codes(column: pa.Array) -> INT64 | None:
     """A number for each value, equal for equal values; None if all are equal."""
     if not pa.types.is_string(column.type):
-        # Null becomes the lowest int64, which is below every offset and epoch.
+        # Null becomes the lowest int64, which is lower than any offset or epoch.
         numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
         return numbers
     encoded = column.dictionary_encode()

@@ -28,36 +28,36 @@ COMMITS: Final = pa.schema(
         ("time", pa.int64()),
     ]
 )
-"""Commits, tombstones and control rows, with the columns that `TransactionResolver` needs (`offset` is that in the log;
-`value` is null for a tombstone and for a control row, and otherwise true) and with their content. `key` is a number for
-the group, topic and partition (`KeyNumbers`), `committed` is the committed offset, negative if it cannot be read, and
-`time` is the time at which the record was written."""
+"""Commits, tombstones and control rows, with the columns that `TransactionResolver` needs (`offset` is the log offset;
+`value` is null for tombstones and control rows, and true otherwise) and their content. `key` is a number for the group,
+topic and partition (`KeyNumbers`), `committed` is the committed offset, negative if it cannot be read, and `time` is
+when the record was written."""
 
 _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
 
 class RepeatedCommits:
     """Processes the commits of a log partition in order. Memory grows with the number of existing offsets and of
-    commits that wait for their markers; in a source without control rows, with all commits after the first one in a
-    transaction."""
+    commits that wait for their markers. In a source without control rows, it grows with all commits after the first
+    transactional one."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._has_markers = False
         self._effects: list[pa.RecordBatch] = []
-        """The rows that took effect but have not been compared yet, with the `place` where they took effect."""
+        """The rows that took effect but were not compared yet, with the `place` where they took effect."""
         self._before: pa.RecordBatch | None = None
         """For each partition, the last row that was compared."""
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add the rows of COMMITS that follow. Returns the repeated commits that have been found so far and were not
-        returned before, in no particular order."""
+        """Add the rows of COMMITS that follow. Returns the repeated commits that were found since the last call, in no
+        particular order."""
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Only at the end of the log is it known that there are no markers. Without markers, commits took effect where
-        # they were written.
+        # Only the end of the log shows that there are no markers. Without markers, commits took effect where they were
+        # written.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:

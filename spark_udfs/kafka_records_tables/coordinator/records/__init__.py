@@ -1,1 +1,1 @@
-"""Records of log partitions, decoded in columns or one by one."""
+"""Records of log partitions, decoded into columns or one by one."""

@@ -1,4 +1,4 @@
-"""Selects the records that a table needs by type, decodes them in columns, and reports those that cannot be decoded."""
+"""Selects the records that a table needs by type, decodes them into columns, and reports undecodable ones."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 _BATCH_PLACE: Final = ("file", "position", "base_offset")
-"""Columns with the place of a row; a source need not have them."""
+"""Columns with the position of a row. A source may lack them."""
 
 
 _REMEMBERED: Final = 4
-"""The number of decoded lots that are remembered, the latest ones: those of tables of state, and of history."""
+"""The number of recently decoded lots that are remembered: enough for tables of state and of history."""
 
 
 def schemas(context: Context, folder: str) -> Mapping[int, RecordSchema]:
-    """The record types of a topic by number, from the generated package that the context names."""
+    """The record types of a topic by number, from the generated package named by the context."""
     module = import_module(f"{context.question.package}.schemas.{folder}")
     return cast("Mapping[int, RecordSchema]", module.RECORDS)
 
@@ -46,7 +46,7 @@ def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tup
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Flags for the given record types that are in `types`: like `numpy.isin`, but five times as fast."""
+    """Flags the record types that are in `types`. Five times as fast as `numpy.isin`."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]
@@ -58,7 +58,7 @@ def filter_record_types(
 ) -> pa.RecordBatch:
     """Select the control rows, and the records of the given types.
 
-    Records whose keys have no type are reported, with the consequence `without_type`.
+    Reports records whose keys have no type, with the consequence `without_type`.
     """
     numbers, has_type = prefix_column(batch.column("key"))
     kept = has_type & are_of_types(numbers, types)
@@ -98,8 +98,8 @@ class DecodedRecords:
     def __init__(
         self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: dict[Any, Any] | None = None
     ) -> None:
-        """`shared` (`Context.shared`) is common to all tables of one reading. It contains the rows that were decoded
-        last, because several tables decode the same rows."""
+        """`shared` (`Context.shared`) belongs to all tables of one reading. It contains the rows decoded last, because
+        several tables decode the same rows."""
         if "value" not in rows.schema.names:
             rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
@@ -116,8 +116,7 @@ class DecodedRecords:
 
     @cached_property
     def last_value(self) -> INT64:
-        """For each row, the offset of the last value of its key (`latest.LAST_VALUE`); -1 if the rows do not have this
-        column."""
+        """For each row, the offset of the last value of its key (`latest.LAST_VALUE`); -1 without this column."""
         if LAST_VALUE not in self.rows.schema.names:
             return np.full(self.rows.num_rows, -1, np.int64)
         offsets: INT64 = self.rows.column(LAST_VALUE).to_numpy()
@@ -131,7 +130,7 @@ class DecodedRecords:
 
     @cached_property
     def timestamps(self) -> list[int | None] | None:
-        """When the records were written, in milliseconds since 1970; None if rows have no timestamps."""
+        """When each record was written, in milliseconds since 1970; None if rows have no timestamps."""
         if "timestamp_ms" not in self.rows.schema.names:
             return None
         times: list[int | None] = self.rows.column("timestamp_ms").to_pylist()
@@ -139,7 +138,7 @@ class DecodedRecords:
 
     @cached_property
     def has_key(self) -> FLAGS:
-        """Whether the key of each record could be read."""
+        """For each record, whether its key could be read."""
         has = np.zeros(self.rows.num_rows, np.bool_)
         for record in self.columns.records.values():
             has |= record.is_valid().to_numpy(zero_copy_only=False)
@@ -147,14 +146,14 @@ class DecodedRecords:
 
     @cached_property
     def has_error(self) -> FLAGS:
-        """Whether the key or the value of each record could not be decoded."""
+        """For each record, whether its key or its value could not be decoded."""
         has = np.zeros(self.rows.num_rows, np.bool_)
         has[list(self.columns.errors)] = True
         return has
 
     @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether the value of each record is null."""
+        """For each record, whether its value is null."""
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
         return flags
 
@@ -171,8 +170,7 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Report the records that could not be decoded, and count the irregularities that were accepted in the other
-        records."""
+        """Report the undecodable records, and count the irregularities accepted in the other records."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
@@ -214,7 +212,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, with null in place of `nothing`, the value for "absent"."""
+    """The column, with null in place of `nothing`, the value that means "absent"."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -226,8 +224,8 @@ def undecodable(
     record_type: int | None,
     consequence: str,
 ) -> Finding:
-    """The finding about a record that could not be decoded. For the metadata log it does not show the bytes, because
-    they may contain secrets."""
+    """The finding about an undecodable record. For the metadata log it omits the bytes, because they may contain
+    secrets."""
     where = error if isinstance(error, DecodeError) else None
     return Finding(
         severity="damage",

@@ -1,6 +1,6 @@
 """Finds the last record of each key in a log partition.
 
-Rows are gathered. When there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So
+Rows are collected. Once there are enough, all but the last row of each key are dropped, as Kafka's log cleaner does. So
 only one of a thousand commits with the same key is decoded. Memory grows with the number of keys.
 """
 
@@ -16,7 +16,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
 
 LAST_VALUE: Final = "last_value"
-"""A column that `Latest` adds: the offset of the last record of the key that was not a tombstone, whether or not it was
+"""A column that `Latest` adds: the offset of the key's last record that was not a tombstone, whether or not it was
 committed; -1 if there was none."""
 
 
@@ -24,8 +24,8 @@ class Latest:
     """Keeps the row with the highest offset for each key, with the given `columns`, which must include `key` and
     `offset`.
 
-    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are the same for Kafka (record
-    types 0 and 1, extra bytes after a key) are different here.
+    Rows may be in any order. Keys are compared as bytes, so two keys that Kafka treats as the same (record types 0 and
+    1, extra bytes after a key) are different here.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ def codes_of(keys: list[pa.Array]) -> INT64:
 
 
 def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
-    """The rows at these ascending indexes, among the rows of all parts together."""
+    """The rows at these ascending indexes of all parts taken together."""
     ends = np.cumsum([part.num_rows for part in parts])
     cuts = np.searchsorted(rows, ends)
     begins = np.concatenate([[0], cuts[:-1]])
@@ -144,8 +144,8 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def codes_of_same(keys: Sequence[pa.Array | pa.ChunkedArray]) -> INT64:
-    """For each row, a number from 0 on. Rows with equal values in all `keys` have the same number. A null equals a
-    null."""
+    """For each row, a number starting at 0. Rows with equal values in all `keys` have the same number. Nulls are
+    equal."""
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         numbers, nothing = _numbers(key)
@@ -155,7 +155,7 @@ def codes_of_same(keys: Sequence[pa.Array | pa.ChunkedArray]) -> INT64:
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> tuple[Any, int]:
-    """A number for each row, equal for equal values, and the number of nulls, which is above all others."""
+    """A number for each row, equal for equal values, and the number for null, which is higher than all others."""
     encoded = column.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         # With one dictionary for all chunks, their values need not be copied into one array.

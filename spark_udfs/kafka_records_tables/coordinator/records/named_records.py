@@ -17,11 +17,10 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 SIZE: Final = "#"
-"""A suffix in `Picked`: after the name of an array, it picks the number of elements."""
+"""A suffix in `Picked`: after the name of an array, it picks the array's number of elements."""
 
 INSIDE: Final = "."
-"""A separator in `Picked`: between the name of a field and the name of a field inside it, or inside each of its
-elements."""
+"""A separator in `Picked` between a field and a field inside it, or inside each of its elements."""
 
 Picked = Mapping[str, tuple[str, ...]]
 """For each record type, the fields of its value that a replay needs. Only these become Python objects, because a value
@@ -32,7 +31,7 @@ _OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
-    """A record, with the fields that a replay needs."""
+    """A record with the fields that a replay needs."""
 
     offset: int
     record: str
@@ -46,7 +45,7 @@ class Event(NamedTuple):
     is_past: bool
     """Whether only the offset of this value is known, because a later tombstone deleted its key."""
     timestamp_ms: int | None
-    """The time of the record; None if rows have no timestamps, and if `is_past`."""
+    """The time of the record; None if rows have no timestamps or if `is_past`."""
 
     @property
     def group_id(self) -> str:
@@ -80,8 +79,8 @@ def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any
 
 @lru_cache
 def _kind_of(record: str, members: tuple[str, ...]) -> Any:
-    """The class for the values of a record. Its objects are pickled with their fields, because a class that is created
-    here cannot be found by name."""
+    """The class for the values of a record. Its objects are pickled with their fields, because pickle cannot find a
+    class created here by name."""
     fields = namedtuple(f"{record}Value", map(attribute, members))  # type: ignore[misc]
     again = {"__slots__": (), "__reduce__": lambda value: (value_of, (record, members, tuple(value)))}
     return type(f"{record}Value", (fields,), again)
@@ -90,8 +89,8 @@ def _kind_of(record: str, members: tuple[str, ...]) -> Any:
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     """The records of the types in `picked` whose keys can be read, sorted by offset.
 
-    If the rows come from `latest.Latest` with the column LAST_VALUE, each tombstone is preceded by the value that it
-    deleted, if there was one.
+    If the rows come from `latest.Latest` with the column LAST_VALUE, the value that a tombstone deleted, if any,
+    precedes it.
     """
     offsets, last_values = found.offsets, found.last_value
     of_record: dict[int, Iterator[Event]] = {}
@@ -120,7 +119,7 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
 def _events_of(
     found: DecodedRecords, number: int, column: pa.StructArray, picked: Picked, rows: INT64
 ) -> Iterator[Event]:
-    """The records of one type, which are in `rows`."""
+    """The records of one type, found in `rows`."""
     record, chosen = found.record_name(number), pa.array(rows)
     keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
     members = _members(column, "value", picked[record], chosen)
@@ -137,14 +136,14 @@ def _events_of(
 
 
 def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:
-    """Some members of the key or the value of the rows `chosen`."""
-    # Convert only the members that are requested. A record may have twenty members, and one of them may be large.
+    """Some fields of the key or the value of the rows `chosen`."""
+    # Convert only the requested fields. A record may have twenty fields, and one of them may be large.
     return [_in_python(_member(records, part, name).take(chosen)) for name in names]
 
 
 def _in_python(array: pa.Array) -> Iterable[Any]:
-    """The result of `to_pylist`, faster: that method creates an object for every element on the way, and an array for
-    every list. Here each list and struct is created only when it is requested."""
+    """The result of `to_pylist`, but faster, because that method creates an intermediate object for every element and
+    an array for every list. Here each list and struct is created only when it is accessed."""
     kind = array.type
     found: Iterable[Any]
     if pa.types.is_list(kind):
@@ -172,7 +171,7 @@ def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
 
 
 def _inside(array: pa.Array, path: list[str]) -> pa.Array:
-    """The values at `path` in each element, in lists as long as `array`."""
+    """The values at `path` in each element, in lists of the same length as `array`."""
     if not path:
         return array
     if pa.types.is_list(array.type):

@@ -1,7 +1,7 @@
 """Finds the records that determine the state of each share partition: its last snapshot, and the updates after it.
 
-Rows are gathered. When there are enough, rows that are replaced by a later snapshot of the same share partition are
-dropped. Memory grows with the number of share partitions and with the updates between two snapshots of one
+Rows are collected. Once there are enough, rows that a later snapshot of the same share partition replaces are dropped.
+Memory grows with the number of share partitions and of updates between two snapshots
 (`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as it does in the coordinator.
 """
 
@@ -18,15 +18,15 @@ from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.coordinator.records.latest import codes_of, joined
 
 _MOST_ROWS: Final = 65_536
-"""Superseded rows are dropped when this many rows have gathered, or twice as many as were left the last time if that is
-more."""
+"""Superseded rows are dropped once this many rows have been collected, or twice as many as were kept the last time if
+that is more."""
 
 
 class SinceSnapshot:
-    """Keeps the given `columns` of rows, which must include `key` and `offset`. Rows must come in log order.
+    """Keeps the given `columns` of rows, which must include `key` and `offset`. Rows must be added in log order.
 
-    The key of a snapshot (record type `snapshot`) and the keys of its updates differ only in the record type. The
-    tombstone of a snapshot also replaces everything before it.
+    The keys of a snapshot (record type `snapshot`) and of its updates differ only in the record type. The tombstone of
+    a snapshot also replaces everything before it.
     """
 
     def __init__(self, columns: Iterable[str], snapshot: int) -> None:
@@ -37,7 +37,6 @@ class SinceSnapshot:
         self._kept = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add some rows. Every key must have a record type."""
         if batch.num_rows:
             self._rows.append(batch.select([name for name in self._columns if name in batch.schema.names]))
             self._count += batch.num_rows
@@ -58,7 +57,7 @@ class SinceSnapshot:
         self._count = self._kept = rows.num_rows
 
     def _counts(self, rows: pa.RecordBatch) -> FLAGS:
-        """The rows at and after the last snapshot of their share partition."""
+        """Flags for the rows from the last snapshot of their share partition on."""
         keys = rows.column("key")
         types, _ = prefix_column(keys)
         partitions = codes_of([messages(keys)])

@@ -30,7 +30,7 @@ class DeleteAnswer(NamedTuple):
 
     is_deletable: bool | None
     error: str | None = None
-    """The name of Kafka's error; None if the broker carries out the deletion, or if this is unknown."""
+    """The name of Kafka's error; None if the broker performs the deletion or if this is unknown."""
 
 
 DELETE_ANSWERS: Final = {
@@ -45,11 +45,11 @@ DELETE_ANSWERS: Final = {
     NO_NAME: DeleteAnswer(False, "INVALID_GROUP_ID"),
     UNREADABLE: DeleteAnswer(None),
 }
-"""The answer of the broker, for each reason."""
+"""The answer of the broker for each reason."""
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:
-    """The reason why a broker deletes or keeps offsets of topics to which a group does not subscribe. (For topics in
+    """Why a broker deletes or keeps offsets of topics that a group does not subscribe to. (For topics in
     `HeldGroup.topics`, the reason is SUBSCRIBED.) `group` is None if it no longer exists."""
     if not group_id:
         return NO_NAME
@@ -67,7 +67,7 @@ def offset_reason(group_id: str, group: HeldGroup | None) -> str:
 
 
 def group_reason(group: HeldGroup) -> str:
-    """The reason why a whole group may or may not be deleted, for groups of any kind."""
+    """Why a broker would or would not delete a whole group, of any kind."""
     if group.state is None:
         return UNREADABLE
     if not group.is_empty:

@@ -1,4 +1,4 @@
-"""Decides when an offset of a group expires, by the rules of Kafka 4.3 and by the table of states in KIP-211.
+"""Decides when an offset of a group expires, by the rules of Kafka 4.3 and by the state table in KIP-211.
 
 The rules of Kafka are in `ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup`.
 """
@@ -25,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 NO_TIME: Final = "no_time"
 
 PROTECTED_BY: Final = {SUBSCRIBED: "subscription", MEMBERS: "members", OPEN_TRANSACTION: "transaction"}
-"""For each rule, what must end before the offset can expire."""
+"""For each rule, what protects the offset and must end before it can expire."""
 
 CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     COMMIT_TIMESTAMP: ("commit", "subscription"),
@@ -42,26 +42,26 @@ CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     UNREADABLE: ("commit",),
     NO_TIME: ("members",),
 }
-"""For each rule, the events that would change the answer."""
+"""For each rule, the events that change the answer."""
 
 
 class GroupRule(NamedTuple):
-    """The facts that decide when the offsets of a group expire."""
+    """What determines when a group's offsets expire."""
 
     rule: str
     base_ms: int | None = None
-    """The time from which the retention is counted, for the rule STATE_TIMESTAMP."""
+    """The time from which retention is counted if the rule is STATE_TIMESTAMP."""
     topics: frozenset[str] = frozenset()
     """The topics whose offsets do not expire."""
 
     @property
     def is_by_time(self) -> bool:
-        """Whether the offsets expire after some time."""
+        """Whether the offsets expire some time after they were committed or the group became empty."""
         return self.rule in (COMMIT_TIMESTAMP, STATE_TIMESTAMP)
 
 
 def kafka_rule(group: HeldGroup | None) -> GroupRule:
-    """The rule of Kafka 4.3 for the offsets of a group; None if the group no longer exists."""
+    """Kafka 4.3's rule for the offsets of a group; None means that the group no longer exists."""
     if group is None:
         return GroupRule(NO_GROUP)
     if group.kind == SHARE:
@@ -81,10 +81,10 @@ def kafka_rule(group: HeldGroup | None) -> GroupRule:
 
 
 def kip_211_rule(group: HeldGroup | None) -> GroupRule:
-    """The rule in the table of states in KIP-211 for the offsets of a group.
+    """The rule for the offsets of a group in KIP-211's state table.
 
     The KIP distinguishes groups with and without a protocol type. It considers only the topics that members name, so a
-    group whose subscriptions cannot be read keeps its offsets, as does a group in any state other than Empty.
+    group whose subscriptions cannot be read keeps its offsets, and so does a group in any state other than Empty.
     """
     if group is None:
         return GroupRule(NO_GROUP)

@@ -12,26 +12,26 @@ import numpy as np
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 UNDECIDED: Final = -1
-"""The start offset of a share partition whose start is not decided yet."""
+"""The start offset of a share partition before its start is decided."""
 
 
 class StateBatch(NamedTuple):
-    """Consecutive offsets with one delivery state. Batches are sorted by these fields, in this order."""
+    """A range of offsets with one delivery state. Batches are sorted by these fields, in this order."""
 
     first_offset: int
     last_offset: int
-    """The last offset (inclusive), which is never below `first_offset`."""
+    """The last offset (inclusive), at least `first_offset`."""
     delivery_count: int
     delivery_state: int
     """If two batches overlap, the higher pair of delivery count and delivery state counts."""
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches after new batches were added. No two of them overlap, and none begins below `start_offset`.
+    """The batches after adding the new ones. None overlap, and none begins below `start_offset`.
 
-    Neighbours with the same state become one batch if the coordinator joins them: it goes through the batches from the
-    lowest one up, and does not return to one that it has passed. So the boundaries of batches depend on the order in
-    which batches were added; the state of an offset does not.
+    Neighbours with the same state become one batch only if the coordinator joins them: it goes through the batches in
+    ascending order and never returns to an earlier one. So the boundaries of batches depend on the order in which they
+    were added; the state of an offset does not.
     """
     left = sorted({*so_far, *new})
     if start_offset != UNDECIDED and left and left[0].first_offset < start_offset:
@@ -58,7 +58,7 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
 
 
 def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
-    """The batches without the offsets below the start offset."""
+    """The batches without offsets below the start offset."""
     return [
         batch if batch[0] >= start_offset else StateBatch(start_offset, *batch[1:])
         for batch in batches
@@ -67,13 +67,13 @@ def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
 
 
 def _is_met(batch: StateBatch, following: StateBatch) -> bool:
-    """Whether the following batch overlaps the batch, or continues it with the same state."""
+    """Whether the next batch overlaps this one, or continues it with the same state."""
     first, end = following[0], batch[1] + 1
     return first < end or (first == end and following[2:] == batch[2:])
 
 
 def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:
-    """Two overlapping batches as one to three that do not overlap. `following` sorts after `batch`."""
+    """Two overlapping batches as one to three batches that do not overlap. `following` sorts after `batch`."""
     first, end, said = batch.first_offset, batch.last_offset, batch[2:]
     begin, last, other = following.first_offset, following.last_offset, following[2:]
     if said == other:
@@ -91,24 +91,25 @@ def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatc
 # ------------------------------------------------------------------------------------ for many share partitions at once
 
 _MOST_PIECES: Final = 16
-"""How many pieces a batch of a share partition may cover on average. Above this, its batches are added one record after
-another."""
+"""The average number of pieces per batch up to which batches are combined at once. Above it, the batches of a share
+partition are added record by record."""
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def combined_at_once(places: INT64, batches: INT64, starts: INT64) -> tuple[INT64, INT64, FLAGS]:
-    """What `combined` returns for many share partitions after all their batches were added, in any order.
+    """Does what `combined` does, for many share partitions at once.
 
-    `batches` has a row per field of `StateBatch`, and a column per batch; `places` has the number of its share
-    partition, an index of `starts`, the start offsets. These must never have decreased. Returns the places and the
-    batches that are left, and a flag for each share partition whose boundaries may depend on the order of its batches
-    (or whose batches are too many or too far apart): it has no batches in the result.
+    `batches` has a row per field of `StateBatch`, and a column per batch. `places` has the share partition of each
+    batch, as an index of `starts`, the start offsets, which must never have decreased. Returns the places and the
+    combined batches, and a flag for each share partition that must be handled one record at a time, because its
+    boundaries may depend on the order of its batches or because it has too many pieces. Flagged share partitions have
+    no batches in the result.
 
-    The boundaries of batches cut all offsets into pieces. A piece has the highest state of the batches that cover it.
-    The order can matter only between two pieces with the same highest state, if one of them also had a lower state.
+    The boundaries of batches divide all offsets into pieces. Each piece has the highest state of the batches that cover
+    it. The order can matter only between two pieces with the same highest state, if one of them also had a lower state.
     """
     first, last, count, state = batches
-    states = count * 256 + state  # compares like the pair, because a state is an int8
+    states = count * 256 + state  # sorts like the pair, because a state is an int8
     lowest, span = int(first.min()), int(last.max()) - int(first.min()) + 2
     if last.max() == _HIGHEST or span * len(starts) > _HIGHEST:
         return places[:0], batches[:, :0], np.ones(len(starts), np.bool_)

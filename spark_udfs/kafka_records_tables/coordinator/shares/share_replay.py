@@ -28,15 +28,15 @@ _KEY: Final = ("group_id", "topic_id", "partition")
 _ONLY_IN_SNAPSHOTS: Final = ("state_epoch", "create_timestamp", "write_timestamp")
 
 _KEPT: Final = {"leader_epoch": -1, "start_offset": UNDECIDED}
-"""Fields of an update that may keep the present value, and the number that says so."""
+"""Fields for which an update may mean "keep the present value", and the number that means it."""
 
 
 class ShareReplay:
     """The states of share partitions after the records of `found`, which are in log order.
 
-    `types` are the record types of a snapshot and of an update, `unusable` the offsets of records that no coordinator
-    can replay. The state after such a record, or after one that cannot be decoded, is unknown until a snapshot or a
-    tombstone follows.
+    `types` are the record types of a snapshot and of an update; `unusable` are the offsets of records that no
+    coordinator can replay. After such a record, or an undecodable one, the state is unknown until a snapshot or a
+    tombstone.
     """
 
     def __init__(self, found: DecodedRecords, types: tuple[int, ...], unusable: Collection[int]) -> None:
@@ -53,14 +53,14 @@ class ShareReplay:
         is_snapshot = found.columns.record_type[rows] == types[0]
         is_unknown = found.has_error[rows] | np.isin(found.offsets[rows], list(unusable))
         is_tombstone = found.is_tombstone[rows]
-        # The last record of each share partition that leaves nothing of what was before it.
+        # Find each share partition's last record that discards all earlier state.
         resets = np.where(is_snapshot | is_unknown | is_tombstone, np.arange(len(rows)), -1)
         resets = np.maximum.reduceat(resets, firsts) if len(rows) else resets
         begins = np.where(resets < 0, firsts, resets + (is_tombstone & ~is_unknown)[resets])
         has_state = (begins < ends) & ((resets < 0) | ~is_unknown[resets])
         counts = (ends - begins)[has_state]
         self._begins = np.cumsum(counts) - counts
-        """The first record of each state, which is a snapshot or an update without one: an index of `_rows`."""
+        """The first record of each state, as an index of `_rows`: a snapshot, or an update without one."""
         self._ends = self._begins + counts - 1
         """The last record of each state."""
         self._states = np.repeat(np.arange(len(counts)), counts)
@@ -79,14 +79,14 @@ class ShareReplay:
         return self._keys[name].take(pa.array(self._rows[self._ends]))
 
     def field(self, name: str) -> pa.Array:
-        """A field of each state. What only snapshots have is null if there is none."""
+        """A field of each state. Fields that only snapshots have are null if there is no snapshot."""
         if name in _KEPT:
             return self._values(name, self._sayings(name)[self._ends])
         return self._values(name, self._ends if name == "delivery_complete_count" else self._begins)
 
     @property
     def is_partial(self) -> FLAGS:
-        """Whether a state has no snapshot, or an update names another one: a snapshot in between is missing."""
+        """Whether a state lacks its snapshot, or an update refers to a different snapshot, which is missing."""
         epochs = self._vector("snapshot_epoch")
         is_other = epochs != epochs[self._begins][self._states]
         found: FLAGS = ~self._has_snapshot | (np.bincount(self._states, is_other, len(self)) > 0)
@@ -104,7 +104,8 @@ class ShareReplay:
         return pa.array(self._found.offsets[self._rows[self._begins]], mask=~self._has_snapshot)
 
     def batches(self) -> tuple[INT64, INT64]:
-        """The state of each batch, ascending, and the batches: a row per field of `StateBatch`, a column per batch."""
+        """The state of each batch, ascending, and the batches, with a row per field of `StateBatch` and a column per
+        batch."""
         rows, batches = _batch_columns(self._found, self._types)
         records = np.full(self._found.rows.num_rows, -1)
         records[self._rows] = np.arange(len(self._rows))
@@ -112,7 +113,7 @@ class ShareReplay:
         order = np.argsort(records, kind="stable")[np.count_nonzero(records < 0) :]
         records, batches = records[order], batches[:, order]
         states = self._states[records]
-        # A snapshot is taken as it is.
+        # A snapshot is used unchanged.
         is_changed = self._begins < self._ends
         in_turn = is_changed & self._is_moved_back
         at_once = (is_changed & ~in_turn)[states]
@@ -128,7 +129,7 @@ class ShareReplay:
         return states[order], np.concatenate([part[1] for part in parts], axis=1)[:, order]
 
     def _in_turn(self, state: int, records: INT64, batches: INT64) -> tuple[INT64, INT64]:
-        """The batches of a state, added one record after another."""
+        """The batches of a state, added record by record."""
         begin, end = int(self._begins[state]), int(self._ends[state]) + 1
         cuts = np.searchsorted(records, np.arange(begin, end + 1)).tolist()
         of_record = [_state_batches(batches[:, cut:stop]) for cut, stop in pairwise(cuts)]
@@ -144,7 +145,7 @@ class ShareReplay:
 
     @property
     def _is_moved_back(self) -> FLAGS:
-        """Whether an update of each state has a lower start offset than the update before it."""
+        """Whether any update of each state has a lower start offset than the update before it."""
         starts = np.where(self._starts == UNDECIDED, np.iinfo(np.int64).min, self._starts)
         is_lower = starts < np.append(starts[:1], starts[:-1])
         is_lower[self._begins] = False
@@ -153,7 +154,7 @@ class ShareReplay:
         return found
 
     def _sayings(self, name: str) -> INT64:
-        """For each record, the last record up to it that says a value of a field in `_KEPT`."""
+        """For each record, the last record up to it that sets a field in `_KEPT`."""
         numbers = np.arange(len(self._rows))
         says = self._vector(name) != _KEPT[name]
         says[self._begins] = True
@@ -174,8 +175,8 @@ class ShareReplay:
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
-    """For each row whose record can be decoded but not replayed by any coordinator, the problem. `types` are the record
-    types of a snapshot and of an update."""
+    """For each record that can be decoded but that no coordinator can replay, the problem, by row. `types` are the
+    record types of a snapshot and of an update."""
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
     for number in types:
@@ -188,7 +189,7 @@ def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, 
 
 
 def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
-    """Report the `refused_records`, with this consequence, and return their offsets."""
+    """Report the `refused_records` with this consequence, and return their offsets."""
     said = refused_records(found, types)
     for row, what in said.items():
         number = int(found.columns.record_type[row])
@@ -198,19 +199,19 @@ def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: 
 
 
 def batches_of(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, list[StateBatch]]:
-    """The batches in the value of each record, by its offset; records without batches are left out. `types` are those
-    of `refused_records`."""
+    """The batches in the value of each record, by its offset; records without batches are left out. `types` are as in
+    `refused_records`."""
     rows, batches = _batch_columns(found, types)
     firsts = np.flatnonzero(np.diff(rows, prepend=-1))
     ends = [*firsts[1:].tolist(), len(rows)]
-    # Make all at once: there are many.
+    # Create all at once, because there are many.
     every = _state_batches(batches)
     parts = [every[start:end] for start, end in zip(firsts.tolist(), ends, strict=False)]
     return dict(zip(found.offsets[rows[firsts]].tolist(), parts, strict=True))
 
 
 def _batch_columns(found: DecodedRecords, types: tuple[int, ...]) -> tuple[INT64, INT64]:
-    """The row of each batch, and the batches: a row per field of `StateBatch`, a column per batch."""
+    """The row of each batch, and the batches, with a row per field of `StateBatch` and a column per batch."""
     rows, batches = [np.zeros(0, np.int64)], [np.zeros((len(StateBatch._fields), 0), np.int64)]
     for number in types:
         if number in found.columns.records:
@@ -226,4 +227,4 @@ def _state_batches(batches: INT64) -> list[StateBatch]:
 
 
 _as_batch: Final = partial(tuple.__new__, StateBatch)
-"""The same as `StateBatch._make`, without a Python-level call for each batch: there are many."""
+"""The same as `StateBatch._make`, without a Python-level call per batch, because there are many."""
