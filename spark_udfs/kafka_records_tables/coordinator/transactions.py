@@ -182,6 +182,7 @@ class TransactionResolver:
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
     def waiting(self, name: str) -> list[pa.Array]:
+        """One column of the rows that wait for a marker, in parts."""
         return [waiting.rows.column(name) for waiting in self._pending]
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:

@@ -16,7 +16,7 @@ RowMask = Any
 
 
 def true_where(condition: Any) -> RowMask:
-    """Booleans of Arrow as numpy; null is false."""
+    """Converts Arrow booleans to numpy; null becomes false."""
     filled = pc.fill_null(condition, False)
     if isinstance(filled, pa.ChunkedArray):
         filled = filled.combine_chunks()
@@ -24,7 +24,7 @@ def true_where(condition: Any) -> RowMask:
 
 
 def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
-    """The rows for which all conditions hold; a condition that is null does not hold."""
+    """The rows for which all conditions are true. Null counts as false."""
     holds = np.ones(rows.num_rows, bool)
     for condition in conditions:
         holds &= condition if isinstance(condition, np.ndarray) else true_where(condition)
@@ -32,19 +32,19 @@ def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
 
 
 def equal(rows: pa.Table, column: str, *words: Any) -> Any:
-    """The rows in which a column has one of the given values."""
+    """Selects the rows in which a column has one of the given values."""
     return pc.is_in(rows[column], pa.array(words, rows.schema.field(column).type))
 
 
 def numbers(rows: pa.Table, column: str, null: int = 0) -> Any:
-    """A column of whole numbers or booleans as int64 of numpy."""
+    """A column of whole numbers or booleans as int64 in numpy."""
     filled = pc.fill_null(rows[column].cast(pa.int64()), null)
     return np.asarray(filled.to_numpy(), dtype=np.int64)
 
 
 def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[tuple[str, str]]) -> pa.Table:
-    """One row for each value of `keys`, in the order of their first rows, with aggregates called `<column>_<function>`;
-    lists are in the order of the rows."""
+    """One row for each value of `keys`, ordered by first appearance, with aggregates named `<column>_<function>`; lists
+    keep the order of the rows."""
     return rows.group_by(list(keys), use_threads=False).aggregate(list(aggregates))
 
 
@@ -55,7 +55,7 @@ def looked_up(keys: Any, table: pa.Table, key: str, value: str) -> Any:
 
 
 def with_columns(rows: pa.Table, **columns: Any) -> pa.Table:
-    """The rows with further columns, which replace those with the same name."""
+    """The rows with additional columns, which replace columns with the same name."""
     for name, values in columns.items():
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         at = rows.schema.get_field_index(name)
@@ -69,5 +69,5 @@ def ranked(rows: pa.Table, levels: Any, rank: Any) -> pa.Table:
 
 
 def level_by(*choices: tuple[RowMask, Level], default: Level) -> Any:
-    """For each row, the level of the first condition that holds."""
+    """For each row, the level of the first condition that is true."""
     return np.select([mask for mask, _ in choices], [int(level) for _, level in choices], int(default))

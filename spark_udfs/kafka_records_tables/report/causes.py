@@ -1,4 +1,4 @@
-"""Determines the causes of a finding: weighs each hypothesis of its rule, and keeps the causes that remain."""
+"""Determines the causes of a finding: evaluates each hypothesis of its rule, and keeps the causes that remain."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST: Final = 3
-"""The maximum number of causes of a finding that are listed."""
+"""The maximum number of causes listed for a finding."""
 _ORDER: Final[Mapping[Confidence, int]] = {"high": 2, "medium": 1, "low": 0}
 
 Weighed = tuple["Hypothesis", "Verdict"]
 
 
 def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], finding: ReportFinding) -> ReportFinding:
-    """The finding with the remaining causes of its rule. A cause that records show (`Verdict.is_certain`) rules out all
-    others. If there is no such cause, each cause that is not refuted remains: with high confidence if it is the only
-    one, has evidence, and no decisive information is missing; with medium confidence if more evidence supports it than
-    contradicts it; and with low confidence otherwise. Of causes with the same confidence, those come first that nothing
-    contradicts, and then those that the rule lists first."""
+    """The finding with the remaining causes of its rule. A cause proven by records (`Verdict.is_certain`) rules out all
+    others. If there is none, each cause that is not refuted remains. Its confidence is high if it is the only one, has
+    evidence, and no decisive information is missing; medium if more evidence supports it than contradicts it; and low
+    otherwise. Causes with the same confidence are ordered by whether anything contradicts them, then as in the rule."""
     weighed = [(each, verdict) for each in rule.causes if (verdict := each.weigh(context, case)) is not None]
     if not weighed:
         return finding
@@ -90,7 +89,7 @@ def _steps(
     decision: Decision | None,
     others: tuple[NextStep, ...],
 ) -> tuple[NextStep, ...]:
-    """The steps of the likeliest cause, the question that decides between two causes (`Question.asked` says when), and
+    """The steps for the likeliest cause, the question that decides between two causes (`Question.asked` says when), and
     the other steps."""
     asks = () if decision is None else (NextStep(decision.question, decision.command),)
     own = likely[0][1].steps if likely else ()

@@ -1,4 +1,4 @@
-"""Command lines that a report shows, with all names in them quoted for a shell. Imports no library."""
+"""Command lines that a report shows, with names quoted for a shell. Imports no library."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BROKERS: Final = '"$BOOTSTRAP"'
 """The placeholder for the address of a broker in a report about files, because files do not contain addresses."""
 
 AFTER_RECORD: Final = "AFTER_RECORD"
-"""The placeholder for an offset that no record shows: the offset after a record that cannot be processed."""
+"""The placeholder for an offset that no record contains: the offset after a record that cannot be processed."""
 
 
 def quoted(text: str) -> str:
-    r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh read; all
+    r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh support; all
     other quoting works in any shell."""
     if printable(text) == text:
         return shlex.quote(text)
@@ -32,17 +32,17 @@ def quoted(text: str) -> str:
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Join arguments to one line."""
+    """Join arguments into one line."""
     return " ".join(map(quoted, words))
 
 
 def option(name: str, value: str) -> tuple[str, ...]:
-    """An option with its value; a value that looks like an option is joined to it with `=`."""
+    """An option with its value, joined with `=` if the value looks like an option."""
     return (f"{name}={value}",) if value.startswith("-") or not value else (name, value)
 
 
 def instant(ms: int) -> str:
-    """A moment for --as-of that people can read: `2026-11-23T14:20:05.060Z`."""
+    """A time for --as-of that people can read: `2026-11-23T14:20:05.060Z`."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     except OverflowError:
@@ -51,7 +51,7 @@ def instant(ms: int) -> str:
 
 
 def condition_of(column: str, value: str | int) -> str:
-    """The condition that a column has a value, as --where accepts it."""
+    """A condition that a column has a value, in the syntax of --where."""
     if isinstance(value, int):
         return f"{column}={value}"
     is_plain = value == value.strip() and value[:1] not in ("", "'", '"')
@@ -64,7 +64,7 @@ def kafka_command(tool: str, bootstrap: str | None, config: str | None, *words: 
 
 
 def records_command(command: str, bootstrap: str | None, config: str | None, *words: str) -> str:
-    """A command line of this project that asks brokers."""
+    """A command line of this project that connects to brokers."""
     return f"kafka-records {command} {_brokers('--bootstrap', bootstrap, config)} {command_line(words)}"
 
 

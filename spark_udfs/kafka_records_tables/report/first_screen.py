@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Actor, Cause, Confidence, NextStep, ReportFinding
 
 _MOST_NAMES: Final = 2
-"""The maximum number of groups, topics, transactional ids or clients that are named; the others are counted."""
+"""The maximum number of groups, topics, transactional ids or clients to name; the others are only counted."""
 _MOST_CAUSES: Final = 2
 _MOST_NOTES: Final = 3
 _CAUSE_WORDS: Final[Mapping[Confidence, str]] = {
@@ -51,14 +51,14 @@ def needs_somebody(finding: ReportFinding) -> bool:
 
 
 def note_lines(findings: Iterable[ReportFinding]) -> dict[int, str]:
-    """The lines of the first notes that have one, by the places of the findings."""
+    """The lines for the first notes that have one, by the index of the finding."""
     lines = ((at, _note_line(each)) for at, each in enumerate(findings))
     return dict(islice(((at, line) for at, line in lines if line is not None), _MOST_NOTES))
 
 
 def _note_line(finding: ReportFinding) -> str | None:
-    """A line about a note, if records were lost or read twice, or may have been: that can be normal, but somebody
-    should know; None for other notes."""
+    """A line about a note if records were, or may have been, lost or read twice, because somebody should know that even
+    if it can be normal. None for other notes."""
     if finding.level > Level.NOTE or not any(
         number and _OF_RECORDS.search(name) for name, number in finding.scale.items()
     ):
@@ -86,7 +86,7 @@ def incident_lines(finding: ReportFinding) -> IncidentLines:
 
 
 def cause_lines(causes: Sequence[Cause]) -> Iterator[str]:
-    """The two likeliest causes: `probable cause: …` and `or: …`, by the first sentence of each statement."""
+    """The two likeliest causes as `probable cause: …` and `or: …`, with the first sentence of each statement."""
     for at, cause in enumerate(causes[:_MOST_CAUSES]):
         yield f"{'or' if at else _CAUSE_WORDS[cause.confidence]}: {first_sentence(cause.statement)}"
 
@@ -131,7 +131,7 @@ def _singular(plural: re.Match[str]) -> str:
 
 
 def actor_words(who: Iterable[Actor]) -> str:
-    """The first of the clients involved, each with what it did, and the number of others."""
+    """The first clients involved, each with what it did, and the number of others."""
     told = list(
         dict.fromkeys(
             f"{shown(name)} {each.did}"
@@ -145,5 +145,5 @@ def actor_words(who: Iterable[Actor]) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, without its full stop."""
+    """The first sentence of a text, without the full stop."""
     return _SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".")

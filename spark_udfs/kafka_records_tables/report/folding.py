@@ -1,5 +1,4 @@
-"""Folds findings that follow from other findings: determines which case of one rule is an effect of a case of another
-rule."""
+"""Folds findings: determines which cases of one rule are effects of cases of another rule."""
 
 from __future__ import annotations
 
@@ -28,10 +27,10 @@ class FoldedCase:
 
 @dataclass(frozen=True, slots=True)
 class FoldedCases:
-    """The cases of all rules, with effects separated."""
+    """The cases of all rules, with effects kept separately."""
 
     cases: Mapping[str, pa.Table]
-    """For each kind, the cases that are separate findings, with a column `effects`: the numbers of rows in
+    """For each kind, the cases that are separate findings, with a column `effects` of row numbers in
     `FoldedCases.effects`."""
     effects: Sequence[FoldedCase]
     all_cases: Mapping[str, pa.Table]
@@ -39,8 +38,8 @@ class FoldedCases:
 
 
 def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> FoldedCases:
-    """The cases of rules by kind, each effect with the first case that explains it. If that case is itself an effect,
-    its effects move on to the case that explains it."""
+    """The cases of rules by kind, with each effect attached to the first case that explains it. If that case is itself
+    an effect, its effects move to the case that explains it."""
     parents: dict[tuple[str, int], tuple[str, int]] = {}
     for rule in rules:
         own = cases[rule.kind]
@@ -111,8 +110,8 @@ def _since(cases: pa.Table) -> Sequence[int | None]:
 
 
 def _names(cases: pa.Table, columns: Sequence[str]) -> Iterator[set[Names]]:
-    """The names in each case, one per column. Lists of the same length belong together element by element, such as the
-    groups and topics of places; other lists are combined in all ways."""
+    """The names in each case, one per column. Lists of the same length, such as the groups and topics of places, are
+    matched element by element; other lists are combined in all ways."""
     lists = [_lists(cases, name) for name in columns]
     for names in zip(*lists, strict=True):
         is_beside = len({len(each) for each in names}) == 1

@@ -1,4 +1,4 @@
-"""Numbers at a glance: counts and sums of rows, each with the rows from which it was taken."""
+"""Key figures: counts and sums of rows, each with the rows it comes from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SUMMED: Final = (
 
 
 def numbers_of(tables: Mapping[str, pa.Table]) -> tuple[Number, ...]:
-    """The numbers at the top of the report, from the tables that are available."""
+    """The key figures at the top of the report, from the tables that are available."""
     return (*_counts(tables), *_sums(tables))
 
 
@@ -62,7 +62,7 @@ def _sums(tables: Mapping[str, pa.Table]) -> Iterator[Number]:
 
 
 def rows_of(table: pa.Table, rows: Rows) -> pa.Table:
-    """The rows that `table NAME --where …` prints, out of all rows of that table."""
+    """The rows of a table that `table NAME --where …` prints."""
     import pyarrow as pa
 
     declaration = TABLES[rows.table]

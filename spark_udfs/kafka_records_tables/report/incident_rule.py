@@ -1,4 +1,4 @@
-"""Rules that weigh the causes of incidents as they find them: a function returns all incidents of a kind, each with its
+"""Rules that judge the causes of incidents when they find them: one function returns all incidents of a kind with their
 verdicts."""
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Incident:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdicts by the names of hypotheses; a hypothesis without a verdict does not apply."""
     command: str | None = None
-    """The command that answers the question which of the causes is right."""
+    """The command that answers the question of which cause is right."""
     gone: tuple[GoneOffset, ...] = ()
-    """The deleted offsets that explain the incident; findings about these deletions have the same places in
+    """The deleted offsets that explain the incident. Findings about these deletions have the same entries in
     `gone_list`."""
 
 
@@ -41,7 +41,7 @@ Find = Callable[["RuleContext"], "list[Incident]"]
 
 @dataclass(frozen=True, slots=True)
 class PossibleCause:
-    """A hypothesis without the function that weighs it."""
+    """A hypothesis without the function that judges it."""
 
     name: str
     about: str

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
 
 _PART: Final = 4 << 20
-"""The number of bytes that are read at the end of a log, if it can be cut."""
+"""The number of bytes to read at the end of a log, if it can be cut."""
 
 
 def last_record_ms(source: Any) -> int | None:
-    """The time of the last record of the coordinators' logs, in milliseconds since 1970: the moment of a report without
-    `as_of`. None if no record has a time. Logs that cannot be read are left out; a report names them."""
+    """The time of the last record of the coordinators' logs, in milliseconds since 1970: the time of a report without
+    `as_of`. None if no record has a time. Unreadable logs are left out; the report names them."""
     times = []
     for topic in (OFFSETS, SHARE_STATE, TRANSACTIONS):
         try:

@@ -1,4 +1,4 @@
-"""The levels of findings. Every start of the command loads this module, so it contains nothing else."""
+"""The levels of findings. Every command loads this module on startup, so it contains nothing else."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class Level(IntEnum):
     """The level of a finding: how urgent it is for an operator."""
 
     NOTE = 0
-    """Worth knowing, but no alarm."""
+    """Worth knowing, but not an alarm."""
     LOW = 1
-    """Look at it when there is time."""
+    """Look at it when you have time."""
     MODERATE = 2
     """Look at it this week."""
     HIGH = 3
     """Look at it today."""
     CRITICAL = 4
-    """Somebody loses data, or a coordinator does not work, now or soon."""
+    """Data is being lost or a coordinator does not work, now or soon."""
 
     @property
     def word(self) -> str:

@@ -1,5 +1,5 @@
-"""Finds offsets that are missing because a file is missing, and not because a cleaner removed them. Also finds logs
-whose end is missing."""
+"""Finds offsets that are missing because a file is missing, not because a cleaner removed them, and logs whose end is
+missing."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class LostFile(NamedTuple):
-    """Missing offsets between two files of a log partition."""
+    """Offsets missing between two files of a log partition."""
 
     topic: str
     partition: int
     first: int
     behind: int
-    """The offset with which the next file begins."""
+    """The offset at which the next file begins."""
     whole_before: int
-    """The number of records and markers, without a gap, before the missing offsets. They show that no cleaner has come
-    this far."""
+    """The number of records and markers, without a gap, before the missing offsets. They show that no cleaner has
+    reached this point."""
     before_ms: int | None
     """The time of the last record before the missing offsets."""
     behind_ms: int | None
     """The time of the first record after the missing offsets."""
     is_emptied: bool = False
-    """Whether the file of these offsets exists but is empty."""
+    """Whether the file for these offsets exists but is empty."""
 
 
 def missing_ends(source: Any) -> list[MissingEnd]:
@@ -53,13 +53,13 @@ def missing_ends(source: Any) -> list[MissingEnd]:
 
 
 def metadata_is_cut(log_ends: pa.Table) -> bool:
-    """Whether the metadata log ends in an append that was cut short (rows of `log_ends`), so that later changes may be
+    """Whether the metadata log ends in a truncated append (rows of `log_ends`), so that later changes may be
     missing."""
     return bool(kept(log_ends, equal(log_ends, "topic", METADATA), equal(log_ends, "is_cut", True)).num_rows)
 
 
 def cut_metadata(log_ends: pa.Table | None) -> list[Finding]:
-    """A note that the metadata log ends in an append that was cut short (rows of `log_ends`)."""
+    """A note that the metadata log ends in a truncated append (rows of `log_ends`)."""
     if log_ends is None or not metadata_is_cut(log_ends):
         return []
     what = "the log ends in an append that was cut short"
@@ -69,13 +69,12 @@ def cut_metadata(log_ends: pa.Table | None) -> list[Finding]:
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
-    """For each log partition whose files leave out offsets, the first missing file.
+    """For each log partition with a gap between its files, the first missing file.
 
     A cleaner begins at the start of a log, and leaves gaps there. So if a log is complete from the offset in the name
-    of its first file up to offsets that are in no file, it is very unlikely that a cleaner removed these
-    (`LogCleanerManager`: a cleaner continues where it ended). If `cleaner-offset-checkpoint` shows that a cleaner has
-    come this far, the two cases cannot be distinguished. Only logs with offsets that are in no file, according to an
-    earlier reading, are read again.
+    of its first file up to a gap between files, a cleaner is very unlikely to have caused the gap (`LogCleanerManager`:
+    a cleaner continues where it ended). If `cleaner-offset-checkpoint` shows that a cleaner has reached the gap, the
+    two cases cannot be distinguished. Only logs in which an earlier reading found such gaps are read again.
     """
     places = dict.fromkeys(
         (each.topic, each.partition)
@@ -124,7 +123,7 @@ def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
             behind = int(offsets[at])
             behind_ms = batch.column("timestamp_ms")[at].as_py()
             found = LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms, behind_ms)
-            # The previous file ends with damage: these records are in the bytes that could not be read.
+            # The previous file ends with damage, so these records are in the unreadable bytes.
             is_damaged = any(each.file == last_file and each.position is not None for each in context.findings)
             return found if is_other_file and not is_damaged else None
         last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()

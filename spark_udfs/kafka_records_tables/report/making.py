@@ -1,4 +1,4 @@
-"""`read_report` reads the tables of a source, and finds the problems in them."""
+"""Reads the tables of a source, and finds the problems in them."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ _NO_COORDINATOR: Final = (
     "is known about groups and transactions: give the data directory of a broker that has one"
 )
 _SAID: Final = frozenset({JUDGED_AS_OF, ABSENT_LOG})
-"""The reasons of findings of tables that a report says itself, in its first line or as findings of its own."""
+"""The reasons of table findings that a report itself states, in its first line or as findings of its own."""
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
-"""Tables that are read for all groups: tables of transactions would interpret the name of a group as a transactional
-id."""
+"""Tables that are always read for all groups, because tables of transactions would take a group name for a
+transactional id."""
 
 
 def read_report(
@@ -109,56 +109,54 @@ def read_report(
     diff: Report | Path | str | None = None,
     state: State | None = None,
 ) -> Report:
-    """The problems in the topics of the coordinators: findings, the worst first, with the tables from which they are
-    made.
+    """Find the problems in the topics of the coordinators: findings, the worst first, with the tables they come from.
 
     Parameters
     ----------
     source, assume, package, processes, spark, on_progress
         As for `read_table`.
     group
-        Return only findings, rows and open transactions of this group, or these groups.
+        Return only findings, rows and open transactions of this group or these groups.
     topic_filter
-        Patterns with `*`, `?` and `[…]`: return only findings that name a topic whose name one of them matches, or a
-        group with a row about one. Findings are still judged and counted with all rows. Findings about the logs of
-        coordinators remain. Tables keep the rows about such topics.
+        Patterns with `*`, `?` and `[…]`: return only findings about a matching topic, or about a group with a row about
+        one. Findings are still judged and counted with all rows. Findings about the logs of coordinators remain. Tables
+        keep the rows about such topics.
     as_of
-        The moment that the report is about (as in `read_table`). The ends that logs had earlier are unknown, so a
-        report about a moment before the last record has no lag. Files do not show what happened after their last
-        record: for a later moment, the report is as of that record, and a note says so.
+        The time that the report is about (as in `read_table`). Earlier log ends are unknown, so a report about a time
+        before the last record has no lag. Files do not show what happened after their last record, so for a later time
+        the report is as of that record, and a note says so.
     retention
         offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
     partitions
         The number of partitions of __consumer_offsets, or a mapping from topics to numbers. Without it, records in the
         wrong partition are found only on running brokers, which report the number.
     thresholds
-        A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
+        A file of thresholds (TOML), or a mapping of them. docs/report.md lists all of them with defaults and reasons.
     source_arguments
-        The arguments that name the source on a command line, for the commands in findings; by default the paths, or the
+        The arguments that name the source on a command line, for commands in findings. The default is the paths, or the
         addresses of running brokers.
     command_config
-        The properties file for running brokers, for these commands.
+        The properties file for running brokers, used in these commands.
     diff
-        An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote: the
-        report then shows what has changed since.
+        An earlier report of the same selection, or a file with one, as written by `kafka-records report --format json`.
+        The report then shows what has changed since.
     state
-        As for `read_table`; all records are kept, because findings are about the past too.
+        As for `read_table`, but all records are kept, because findings are about the past too.
 
     Returns
     -------
     Report
-        `.findings`, `.numbers`, `.tables`, and the problems while reading; with `diff`, `.diff` says which findings are
-        new, worse, better and gone, and `.diff.notes` other differences between the two reports.
+        Has `.findings`, `.numbers`, `.tables` and the problems found while reading. With `diff`, `.diff` says which
+        findings are new, worse, better or gone, and `.diff.notes` lists other differences between the two reports.
 
     Raises
     ------
     ThresholdsError
-        For thresholds that cannot be used.
+        If the thresholds are invalid.
     DiffError
-        For a file that is not a report, and an earlier report about other groups or topics, or of another cluster;
-        before anything is read.
+        If `diff` is not a report, or is about other groups, topics or another cluster. This is checked before reading.
     LogSourceError
-        For a source that does not exist, or has none of the three topics.
+        If the source does not exist or has none of the three topics.
     Exception
         Any other error of `read_table`.
 
@@ -208,7 +206,7 @@ def report_question(
     assume: str | None,
     package: str,
 ) -> Question:
-    """The request to the tables of a report. Raises the errors of `read_report` for its arguments."""
+    """The request to the tables of a report. For invalid arguments, raises the same errors as `read_report`."""
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     names = [name for name in REPORTED if as_of_ms is None or is_of_records(TABLES[name])]
     given = {
@@ -216,7 +214,7 @@ def report_question(
         PARTITIONS.name: value_of(PARTITIONS, partitions),
     }
     question = question_of(names, as_of=as_of_ms, assume=assume, package=package, options=given)
-    # Tables without an option for groups are read without it.
+    # Tables without an option for groups are read for all groups.
     return question if groups is None else replace(question, groups=arguments.texts("group", groups))
 
 
@@ -229,7 +227,7 @@ def report_of(
     topics: tuple[str, ...] = (),
     earlier: EarlierReport | None = None,
 ) -> Report:
-    """The answer of `read_report` to a request that the caller has already built; `limits` are all thresholds."""
+    """The result of `read_report` for a request that the caller has built; `limits` are all thresholds."""
     with search_of(source):
         return _report_of(question, source, named, engine, limits, topics, earlier)
 
@@ -255,7 +253,7 @@ def _report_of(
     tables = reading.tables()
     if asked_ms is not None and end_ms is not None and asked_ms > end_ms:
         reading.found.append(_ends_before(asked_ms, end_ms, named))
-    # The counts include all records that were read, selected or not.
+    # The counts include all records that were read, whether or not they were selected.
     last_ms = None if named.bootstrap else reading.counts.last_timestamp_ms
     at_ms = question.as_of_ms if question.as_of_ms is not None else made_ms if last_ms is None else last_ms
     if "lag" in tables:
@@ -308,19 +306,19 @@ def _report_of(
 
 
 def _last_of(moment_ms: int) -> int:
-    """The last millisecond of a moment in whole seconds: reports print moments without milliseconds."""
+    """The last millisecond of a time given in whole seconds, because reports print times without milliseconds."""
     return moment_ms if moment_ms % 1000 else moment_ms + 999
 
 
 def _as_of_end(question: Question) -> Question:
-    """The same request as of the last record, because the ends of files apply to this moment."""
+    """The same request as of the last record, because log ends from files are valid at that time."""
     options = question.options_of_all
     retention, partitions = options[RETENTION.name], options.get(PARTITIONS.name)
     return report_question(question.groups, None, retention, partitions, question.assume, question.package)
 
 
 def _ends_before(asked_ms: int, end_ms: int, named: NamedSource) -> Finding:
-    """A note that the logs end before the requested moment."""
+    """A note that the logs end before the requested time."""
     words = ["kafka-records", "table", "expirations", *named.arguments, "--as-of", instant(asked_ms)]
     return Finding(
         "note",
@@ -343,7 +341,7 @@ class _Reading:
         self.counts = Counts()
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows, by table name. Raises LogSourceError if no log of any of the topics exists, or may be read."""
+        """The rows, by table name. Raises LogSourceError if no log of the topics exists or may be read."""
         question = self._question
         asked = {each.table.name: each.question for each in requests_of(question)}
         self.missing = dict.fromkeys((name for name in REPORTED if name not in asked), _OF_NOW)
@@ -387,7 +385,7 @@ class _Reading:
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found and each.reason not in _SAID)
-        # The second pass reads the same logs as the first one.
+        # The second pass reads the same logs as the first.
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
@@ -400,10 +398,10 @@ class _Reading:
 
 
 def _as_of(lag: pa.Table, at_ms: int) -> pa.Table:
-    """The rows of `lag` with times up to the moment of the report instead of the moment of the answer: a stored log may
-    have been read days after its last record."""
+    """The rows of `lag` with durations up to the time of the report instead of the time of reading, because a stored
+    log may be read days after its last record."""
     until = pc.subtract(pa.scalar(at_ms, pa.int64()), lag["unread_timestamp_ms"])
-    # The sum of margin_ms and lag_ms is the retention of the topic.
+    # The sum of margin_ms and lag_ms is the topic's retention.
     margin = pc.subtract(pc.add(lag["margin_ms"], lag["lag_ms"]), until)
     for name, values in (("lag_ms", pc.max_element_wise(until, 0, skip_nulls=False)), ("margin_ms", margin)):
         lag = lag.set_column(lag.schema.get_field_index(name), lag.schema.field(name), values)
@@ -423,8 +421,8 @@ def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Ta
 
 
 def _addresses(source: Source) -> str | None:
-    """The addresses of running brokers; None for another source."""
-    # The module is slow to load. If the source is of this class, it is loaded already.
+    """The addresses of running brokers; None for other sources."""
+    # The module is slow to load. If the source is of this class, it is already loaded.
     live = sys.modules.get("kafka_records_engine.sources.live")
     return source.name if live is not None and isinstance(source, live.LiveBrokers) else None
 

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Number, Report, ReportFinding
 
 MOST_OF_A_LEVEL: Final = 20
-"""The maximum number of findings of one level that a notebook shows."""
+"""The maximum number of findings per level in a notebook."""
 _MOST_NAMES: Final = 5
-"""The maximum number of groups, topics or transactional ids of one finding that are named."""
+"""The maximum number of groups, topics or transactional ids to name in one finding."""
 
 
 def report_html(report: Report) -> str:
-    """The head of the report, its findings from the worst level down, its numbers, and the amount of data that was
-    read."""
+    """The head of the report, its findings from the worst level down, its numbers, and how much data was read."""
     request = report.request
     marks = {} if report.diff is None else report.diff.marks()
     told = [(finding, marks.get(at)) for at, finding in enumerate(report.findings)]
@@ -106,6 +105,6 @@ def _value(number: Number) -> str:
 
 
 def _moment(timestamp_ms: int) -> str:
-    """A time as in tables; outside the years 1 to 9999, its milliseconds."""
+    """A time as in tables, or its milliseconds if it is outside the years 1 to 9999."""
     text = plain_texts(pa.array([timestamp_ms], pa.timestamp("ms", "UTC")))[0].as_py()
     return text if text is not None else f"{timestamp_ms} ms"

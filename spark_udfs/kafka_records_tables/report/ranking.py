@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _NAMED = 100
-"""The maximum number of groups in `group_ids` of a summary, or topics if it is about no groups; `measured` counts
-all."""
+"""The maximum number of groups in a summary's `group_ids`, or of topics if it is about no groups. `measured` counts all
+of them."""
 _SHOWN = 8
 """The maximum number of groups that the sentence of a summary names."""
 _MOST_EFFECTS = 20
@@ -34,8 +34,8 @@ _MOST_EFFECTS = 20
 
 
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
-    """All findings, the worst first; within a level in the order of the rules, and the worst of each kind first. A
-    finding that follows from another finding is listed among the effects of that finding."""
+    """All findings, the worst first: by level, then in the order of the rules, then the worst of each kind. A finding
+    that follows from another is listed among that finding's effects."""
     cases = {rule.kind: about_topics(context, rule.cases(seen_by(context, rule.kind))) for rule in rules}
     parted = folded(rules, cases)
     told = [finding for rule in rules for finding in _told(context, rule, rules, parted)]

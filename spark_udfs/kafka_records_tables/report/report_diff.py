@@ -20,25 +20,25 @@ from kafka_records_tables.report.thresholds import known_thresholds
 _LEVELS: Final = {level.word: level for level in Level}
 _WANTED: Final = "report --format json writes one"
 _SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version")
-"""Fields of a request that change the findings of the same records."""
+"""Fields of a request that change which findings the same records produce."""
 
 
 class DiffError(ValueError):
-    """The given report cannot be used for a comparison. The text says why."""
+    """The given report cannot be used for a comparison; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """The parts of an earlier report with which a later one is compared."""
+    """The parts of an earlier report that are compared with a later one."""
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
     missing: Mapping[str, str]
-    """For each missing table, by name, the reason."""
+    """The missing tables, each with the reason."""
 
     def check_selection(self, groups: Iterable[str] | None, topic_filter: Iterable[str]) -> None:
-        """Raise a DiffError if the earlier report is about other groups or topics: everything that only one of the two
-        covers would count as new or gone."""
+        """Raise a DiffError if the earlier report is about other groups or topics, because anything that only one of
+        the two covers would count as new or gone."""
         asked = self.request
         for noun, before, now in (
             ("group", asked.groups, groups),
@@ -85,10 +85,9 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """The findings that are new, gone, worse or better. Two findings are the same if they are of the same kind and
-    about the same rows, regardless of their number and times. The choice which of many findings are combined may change
-    from one second to the next. So a finding that is combined in one report is the same as a finding about its group or
-    topic in the other report, and a summary is new only if it names a group or topic that no finding of its kind named
-    before."""
+    about the same rows, regardless of their number and times. Which findings are combined may change from one second to
+    the next. So a finding that is combined in one report is the same as a finding about its group or topic in the other
+    report, and a summary is new only if it names a group or topic that no earlier finding of its kind named."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}
@@ -118,8 +117,8 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
 
 
 class _OtherForms:
-    """The findings of a report. A finding can be looked up even if it is separate in one report and part of a summary
-    in the other."""
+    """The findings of a report, for lookup even if a finding is separate in one report and part of a summary in the
+    other."""
 
     def __init__(self, findings: Iterable[ReportFinding]) -> None:
         self._of_kinds: dict[str, list[ReportFinding]] = {}
@@ -127,9 +126,9 @@ class _OtherForms:
             self._of_kinds.setdefault(finding.kind, []).append(finding)
 
     def of(self, finding: ReportFinding) -> ReportFinding | None:
-        """The counterpart of a finding: for a single finding a summary that names its groups, or its topics if findings
-        of the kind are about topics; for a summary the finding of the highest level among those that together name
-        everything that it names."""
+        """The counterpart of a finding. For a single finding it is a summary that names its groups, or its topics if
+        findings of the kind are about topics. For a summary it is the finding of the highest level among those that
+        together name everything it names."""
         same_kind = self._of_kinds.get(finding.kind, ())
         if not _is_summary(finding):
             return next((each for each in same_kind if _is_summary(each) and _is_named(finding, each)), None)
@@ -146,7 +145,7 @@ def _is_named(finding: ReportFinding, summary: ReportFinding) -> bool:
 
 
 def _names(finding: ReportFinding, summary: ReportFinding | None = None) -> set[str]:
-    """The groups of a finding, or its topics where `summary` (by default the finding) names no group."""
+    """The groups of a finding, or its topics if `summary` (by default the finding) names no group."""
     by_group = bool((summary or finding).group_ids)
     return set(finding.group_ids if by_group else finding.topics)
 
@@ -194,7 +193,8 @@ def _other_settings(old: ReportRequest, new: ReportRequest) -> Iterator[str]:
 
 
 def _other_thresholds(old: Iterable[ReportFinding], new: Iterable[ReportFinding]) -> Iterator[str]:
-    """The thresholds that decided about findings of both reports; a document does not have the others."""
+    """Thresholds with different values that decided findings in both reports. A document does not contain the
+    others."""
     before, now = (
         {name: value for each in findings for name, value in each.thresholds.items()} for findings in (old, new)
     )
@@ -246,7 +246,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _with_level(given: Any) -> Any:
-    """The finding with the number of its level instead of the word."""
+    """The finding with the number of its level instead of its name."""
     level = _LEVELS.get(str(given.get("level"))) if isinstance(given, dict) else None
     if level is None:
         return given

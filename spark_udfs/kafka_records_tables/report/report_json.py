@@ -1,5 +1,5 @@
-"""Writes a report as a JSON document with the schema `report.schema.json`, and reads such a document as the earlier
-report of a comparison."""
+"""Writes a report as a JSON document with the schema `report.schema.json`, and reads such a document for a
+comparison."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "kafka-records-report"
 FORMAT_VERSION: Final = 3
-"""The number is increased when programs that read documents would misread the new version. New members alone do not
-increase it."""
+"""Increased when programs that read documents would misread the new version. Adding members does not increase it."""
 
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
-"""The JSON Schema (2020-12) of the report as JSON."""
 
 
 def report_object(report: Report) -> dict[str, Any]:
@@ -45,13 +43,13 @@ def report_object(report: Report) -> dict[str, Any]:
 
 
 def _reading_object(finding: ReadingFinding) -> dict[str, Any]:
-    """A finding of the reading, in the words of a report."""
+    """A finding of the reading, worded as in a report."""
     words = {"what": "problem", "consequence": "impact"}
     return {words.get(name, name): value for name, value in finding_object(finding).items()}
 
 
 def plain(value: Any) -> Any:
-    """A value of the report as JSON. Levels become words, and members are named after fields."""
+    """A value of the report as JSON. Levels become words, and members have the names of fields."""
     if isinstance(value, Level):
         return value.word
     if is_dataclass(value) and not isinstance(value, type):
@@ -64,8 +62,8 @@ def plain(value: Any) -> Any:
 
 
 def write_report_json(report: Report, out: TextIO, *, with_tables: bool = True) -> None:
-    """Write the document. It is ASCII except for the rows of tables, which are as `table --format json` prints them,
-    one row per line."""
+    """Write the document. It is ASCII except for table rows, which are written as by `table --format json`, one per
+    line."""
     text = json.dumps(report_object(report), indent=1)
     out.write(text.removesuffix("\n}"))
     if with_tables:

@@ -1,4 +1,4 @@
-"""Writes a report as metrics for alerts: the numbers of findings, without any name of a group or a topic."""
+"""Writes a report as metrics for alerts: the numbers of findings, without names of groups or topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_report_metrics(report: Report, out: TextIO, now: float) -> None:
-    """Write the number of findings by level, with 0 for levels without any, and by kind."""
+    """Write the number of findings by level (0 for levels without any) and by kind."""
     by_level = GaugeMetricFamily("kafka_records_findings", "Findings of the report", labels=["level"])
     for level in Level:
         by_level.add_metric([level.word], sum(finding.level is level for finding in report.findings))

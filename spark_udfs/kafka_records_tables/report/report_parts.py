@@ -1,4 +1,4 @@
-"""The parts of a report. The page, the JSON document and the output of the command are built only from these values."""
+"""The parts of a report. The page, the JSON document and the command's output use only these values."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Counts
 
 _LACKING: Final = frozenset({"log_cut", "segment_lost"})
-"""The kinds of findings about logs of coordinators that lack records."""
+"""The kinds of findings about coordinators' logs that lack records."""
 USUAL_PACKAGE: Final = "kafka_records"
 """The generated package that a report uses by default."""
 
 AT_LEAST: Final = "_at_least"
-"""The end of the name of a lower bound in `ReportFinding.scale`, as in `records_repeated_at_least`."""
+"""The suffix of names in `ReportFinding.scale` that are lower bounds, as in `records_repeated_at_least`."""
 
 Confidence = Literal["high", "medium", "low"]
-"""How certain the report is, as in the tables. It is low if the reason may be something that no record shows."""
+"""How certain the report is, as in the tables. `low` means that the reason may be something that no record shows."""
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
-"""The certain effect of an incident on the users of the cluster, the worst first. It is also `none` if an effect is
-only possible."""
+"""The certain effect of an incident on the users of the cluster, the worst first. It is `none` if an effect is merely
+possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A record that shows something: its place, and a line that says what it shows."""
+    """A record that shows something: its position, and a line that says what it shows."""
 
     shows: str
     topic: str | None = None
@@ -46,8 +46,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """A step to take next. `command` is a complete command line, quoted for a shell, with the source of this report;
-    null if no command helps."""
+    """A step to take next. `command` is a complete command line for the source of this report, quoted for a shell; null
+    if no command helps."""
 
     what: str
     command: str | None = None
@@ -55,7 +55,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a table from which a number or a finding was taken: `table NAME --where …` prints them."""
+    """The table rows from which a number or a finding was derived; `table NAME --where …` prints them."""
 
     table: str
     where: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A possible cause of an incident that is not refuted."""
+    """A possible cause of an incident, not refuted."""
 
     name: str
     """The name of the hypothesis, for example `poison_record`."""
@@ -80,7 +80,7 @@ class Decision:
     """The question that decides between the two remaining causes."""
 
     between: tuple[str, str]
-    """The names of the two causes. The first one is right if the answer is yes, the second one if it is no."""
+    """The names of the two causes. The first is right if the answer is yes, the second if it is no."""
     question: str
     command: str | None = None
     """The command that answers the question; null if only a person can answer it."""
@@ -97,10 +97,10 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A client that caused an incident or took part in it, if records show it."""
+    """A client that caused an incident or took part in it, according to records."""
 
     did: str
-    """The action of the client in a few words, for example `left 40 times`."""
+    """What the client did, in a few words, for example `left 40 times`."""
     group_id: str | None = None
     member_id: str | None = None
     client_id: str | None = None
@@ -137,64 +137,64 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class ReportFinding:
-    """An incident: one cause with its effects in all groups and topics, or something else that an operator should
+    """An incident (one cause with its effects in all groups and topics), or something else that an operator should
     know."""
 
     kind: str
     """The name of the rule, for example `offsets_expiring`."""
     level: Level
     title: str
-    """One line without the names of groups, for example `offsets of a group that is alive expire soon`."""
+    """One line without group names, for example `offsets of a group that is alive expire soon`."""
     problem: str
-    """The problem in a sentence or two with numbers: what happened and who is affected. It is written for readers who
-    do not know the tables."""
+    """The problem in a sentence or two with numbers: what happened and who is affected. Written for readers who do not
+    know the tables."""
     impact: str = ""
     """The consequences for the users of the topics, in a sentence."""
     consequence: Consequence = "none"
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
-    """Partitions of the topic, sorted, if there is one topic."""
+    """Partitions of the topic, sorted, if the finding is about one topic."""
     transactional_ids: tuple[str, ...] = ()
     who: tuple[Actor, ...] = ()
     """The clients that caused it or took part in it, if records show them."""
     since_timestamp_ms: int | None = None
     """The time of the first record that shows the problem, in milliseconds since 1970; null if no record shows it."""
     since_note: str | None = None
-    """How exact the time is, or why it is unknown, in a few words that follow the time or replace it."""
+    """How exact the time is, or why it is unknown, in a few words that follow or replace the time."""
     until_timestamp_ms: int | None = None
     """The time at which the problem gets worse if nothing is done, for example the first expiry; null if unknown."""
     is_going_on: bool | None = None
-    """Whether the problem still continues at the time of the report; null if no record shows this."""
+    """Whether the problem continues at the time of the report; null if no record shows this."""
     scale: Mapping[str, int] = field(default_factory=dict)
-    """The extent of the problem, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`. All
-    jumps are included. The number is a lower bound if its name ends with `AT_LEAST`."""
+    """The extent of the problem, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`. It
+    includes all jumps. A number is a lower bound if its name ends with `AT_LEAST`."""
     causes: tuple[Cause, ...] = ()
     """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
-    """For each cause that is ruled out, by name, the fact that does so."""
+    """The causes that are ruled out, by name, each with the fact that does so."""
     decision: Decision | None = None
     """The question that decides between the first two causes."""
     lacked: tuple[Lack, ...] = ()
     confidence: Confidence = "high"
     """The confidence in the first of `causes` or, if there are none, in the finding itself."""
     symptom_confidence: Confidence = "high"
-    """The confidence in the problem."""
+    """The confidence that the problem exists."""
     why_not_sure: str | None = None
     """What the log does not show; null if both confidences are high."""
     evidence: tuple[Evidence, ...] = ()
     evidence_count: int = 0
-    """The number of pieces of evidence, of which `evidence` contains the first ones."""
+    """The total number of pieces of evidence; `evidence` contains the first ones."""
     effects: tuple[Effect, ...] = ()
     """Other findings that follow from this one; these are not listed separately."""
     rows: tuple[Rows, ...] = ()
     next: tuple[NextStep, ...] = ()
-    """The steps to take, in their order."""
+    """The steps to take, in order."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The figures that were compared with thresholds, under names that include the unit, for example `{"expires_in_ms":
+    """The figures that were compared with thresholds. Their names include the unit, for example `{"expires_in_ms":
     3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
-    """The thresholds that decided the level, by name, as in the file of thresholds."""
+    """The thresholds that decided the level, by name, as in a thresholds file."""
 
     def cause_lines(self) -> Iterator[str]:
         """The two likeliest causes, and the decisive information that is missing, each in a sentence."""
@@ -207,7 +207,7 @@ class ReportFinding:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number at a glance, for example `groups: 65`; `rows` are the rows that it counts or sums."""
+    """A key figure, for example `groups: 65`; `rows` are the rows that it counts or sums."""
 
     name: str
     label: str
@@ -232,14 +232,14 @@ class ReportRequest:
     """The head of a report: the arguments (`read_report`), the source, the time and the version."""
 
     source: str
-    """The source in the words of a person: the paths, or the addresses of the brokers."""
+    """The source in readable form: the paths, or the addresses of the brokers."""
     source_arguments: tuple[str, ...]
     """The arguments that name the source on a command line, for example `("--bootstrap", "localhost:9092")`; empty if
     no command can read it."""
     made_timestamp_ms: int
     at_timestamp_ms: int
-    """The moment that the report is about: `as_of` or, by default, the time when the report was made (for brokers) or
-    the time of the last record (for stored logs)."""
+    """The time that the report is about: `as_of` or, by default, the time when it was made (for brokers) or the time of
+    the last record (for stored logs)."""
     as_of: bool
     retention_ms: int
     groups: tuple[str, ...] | None
@@ -248,14 +248,13 @@ class ReportRequest:
     """The version of kafka-records."""
     engine: Literal["local", "spark"]
     assume: Literal["committed"] | None = None
-    """How to count records if the source does not show which are transactional; null if this was not given."""
+    """How to treat records if the source does not show which are transactional; null if not given."""
     package: str = USUAL_PACKAGE
     """The generated package with the schemas of the records."""
     partitions: Mapping[str, int] | None = None
-    """The numbers of partitions of the coordinators' topics, if they were passed; running brokers report these
-    numbers."""
+    """The partition counts of the coordinators' topics, if they were passed. Running brokers report them."""
     cluster_id: str | None = None
-    """The id of the cluster, from the data directory; null if it is unknown."""
+    """The cluster id, from the data directory; null if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +272,7 @@ class ReportDiff:
 
     old_made_timestamp_ms: int
     old_at_timestamp_ms: int
-    """The moment that the earlier report is about."""
+    """The time that the earlier report is about."""
     new: tuple[int, ...]
     """Indexes in `Report.findings`."""
     worse: tuple[LevelChange, ...]
@@ -295,21 +294,21 @@ class Report:
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
-    """The findings, the worst first; within a level, the soonest and the largest come first."""
+    """The findings, the worst first. Within a level, the most urgent and the largest come first."""
     numbers: tuple[Number, ...]
     tables: Mapping[str, pa.Table]
-    """Rows by the name of their table, sorted as `table` prints them. If the source does not have the topic of a table,
-    the table is missing, and `missing` says so."""
+    """Rows by table name, sorted as `table` prints them. Tables whose topics the source does not have are listed in
+    `missing` instead."""
     missing: Mapping[str, str]
-    """For each missing table, by name, the reason."""
+    """The missing tables, each with the reason."""
     reading: Sequence[ReadingFinding]
-    """The findings that were made while reading, each once."""
+    """The distinct findings made while reading."""
     counts: Counts
-    """Counts of what was read; each log is counted once, not once per table."""
+    """Counts of what was read. Each log is counted once, not once per table."""
     diff: ReportDiff | None = None
     """The changes since an earlier report, if one was given."""
     commits: pa.Table | None = None
-    """Rows of `history`: the commits of groups that rules have examined more closely."""
+    """Rows of `history`: the commits of groups that rules examined more closely."""
     log_samples: pa.Table | None = None
     """The ends of logs at some times (`report.facts.log_samples`), if rules have requested them."""
 
@@ -320,18 +319,18 @@ class Report:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no rows are known to be missing: nothing was damaged or left out while reading, and no log of a
-        coordinator lacks records."""
+        """Whether no rows are known to be missing: nothing was damaged or skipped while reading, and no coordinator log
+        lacks records."""
         is_damaged = any(finding.severity == "damage" for finding in self.reading)
         return not is_damaged and not self.incomplete_logs()
 
     def incomplete_logs(self) -> list[ReportFinding]:
-        """The findings about logs of coordinators that lack records. A copy that lacks only what a broker wrote in the
-        meantime is complete."""
+        """The findings about coordinators' logs that lack records. A copy that lacks only what a broker wrote while it
+        was copied is complete."""
         return [each for each in self.findings if each.kind in _LACKING and each.level > Level.NOTE]
 
     def to_fail_on(self, asked: FailOn) -> list[ReportFinding]:
-        """The findings for which the command fails. With `only_new`, a report without a diff has none."""
+        """The findings for which the command fails. With `only_new`, a report without a diff has no such findings."""
         diff = self.diff
         places: Iterable[int] = range(len(self.findings))
         if asked.only_new:

@@ -1,4 +1,4 @@
-"""Prints a report as text: the incidents that need attention, in a few lines each, and all details on request."""
+"""Prints a report as text: a few lines for each incident that needs attention, and all details on request."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ _STYLES: Final = {
     Level.NOTE: "2",
 }
 _MOST_RECORDS: Final = 5
-"""The maximum number of records that are named among those that show a finding."""
+"""The maximum number of evidence records to name."""
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None, *, with_details: bool = False) -> None:
     """Print the incidents that need attention, the worst first, on lines of `width` cells. Non-printable characters are
     escaped.
 
-    With details, all findings including notes are printed, each with its causes, its effects, the records that show it,
-    and all steps.
+    With details, print all findings including notes, each with its causes, effects, evidence, and all steps.
     """
     is_styled = out.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     wide = min(max(width or _WIDEST, _NARROWEST), _WIDEST)
@@ -94,7 +93,7 @@ def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> I
 
 
 def _folded(report: Report, with_details: bool) -> str:
-    """The number of findings that the first screen leaves out, and how to see them."""
+    """How many findings the first screen leaves out, and how to see them."""
     if with_details or not report.findings:
         return ""
     if not any(map(needs_somebody, report.findings)):
@@ -115,7 +114,7 @@ def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
 
 
 def _met(line: str) -> str:
-    """A line about a finding of the reading. It is not called a note, because that is a level of findings here."""
+    """A line about a finding of the reading. It is not called a note, because here notes are a level of findings."""
     return f"while reading: {line.removeprefix('note: ')}"
 
 
@@ -138,8 +137,7 @@ def in_short(report: Report) -> str:
 
 
 def not_judged(report: Report) -> str | None:
-    """A sentence about what a report does not show: if the ends of logs are unknown, it does not show whether groups
-    keep up."""
+    """A sentence about what the report cannot show: without log ends, it cannot tell whether groups keep up."""
     unjudged = "whether groups keep up is not judged"
     if "lag" not in report.tables:
         if not report.request.as_of:
@@ -163,7 +161,7 @@ def _changes(report: Report) -> str:
 
 
 def _gone(finding: ReportFinding) -> str:
-    """A finding of an earlier report that is gone: its level, its title, and whom it was about."""
+    """A finding of the earlier report that is gone: its level, its title, and whom it was about."""
     concerned = ", ".join(
         f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
         for noun, names in (
@@ -184,7 +182,7 @@ def _head(finding: ReportFinding, text: str, width: int, is_styled: bool, mark: 
 
 
 def _first_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
-    """What happened to whom; since when and how bad; the likeliest causes; what to do first."""
+    """What happened to whom; when it began and how bad it is; the likeliest causes; what to do first."""
     lines = incident_lines(finding)
     yield from _head(finding, lines.what, width - len(_INDENT), is_styled, mark)
     for line in (lines.how_bad, *lines.causes):
@@ -221,13 +219,13 @@ def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
     colon = ":" if step.command and not step.what.endswith("?") else ""
     yield from _wrapped(f"{start}{step.what}{colon}", _INDENT, width)
     if step.command is not None:
-        # Print a command as one line of any length, so that it can be copied.
+        # Print a command on one line of any length, so that it can be copied.
         is_long = len(step.command) > _LONGEST_COMMAND
         yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
 
 
 def _places(finding: ReportFinding) -> str:
-    """The places of the records that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
+    """The positions of evidence records, as many as fit: `__consumer_offsets-4, offsets 7, 9`."""
     places = Counter((each.topic, each.partition, each.offset) for each in finding.evidence)
     of_logs: dict[str, list[str]] = {}
     for topic, partition, offset in list(places)[:_MOST_RECORDS]:

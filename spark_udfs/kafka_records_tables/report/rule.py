@@ -1,5 +1,4 @@
-"""The declaration of a rule of the report, from which docs/report.md, the file of thresholds and the command are
-generated."""
+"""The declaration of a report rule. docs/report.md, the thresholds file and the command are generated from it."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Threshold:
     reason: str
     """The reason for the default, in one sentence."""
     at_most: str | None = None
-    """The threshold of the same kind that this one must not exceed, because it is the narrower of the two."""
+    """The threshold of the same kind that this one must not exceed, because this one is narrower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +42,9 @@ class Verdict:
     evidence_for: tuple[Evidence, ...] = ()
     evidence_against: tuple[Evidence, ...] = ()
     refuted_by: Evidence | None = None
-    """A fact that rules the cause out; None if there is no such fact."""
+    """A fact that rules out the cause; None if there is none."""
     is_certain: bool = False
-    """Whether records show the cause itself, so that all other causes are ruled out."""
+    """Whether records prove the cause, so that all other causes are ruled out."""
     lacked: tuple[str, ...] = ()
     """The missing information that would have been decisive, for example `__cluster_metadata is not in the source`."""
     steps: tuple[NextStep, ...] = ()
@@ -54,7 +53,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A cause that a kind of finding can have.
+    """A possible cause of a kind of finding.
 
     `weigh` returns the verdict for a case; None if the hypothesis does not apply to the case.
     """
@@ -69,7 +68,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question that decides between two causes: `yes` is right if the answer is yes, otherwise `no`."""
+    """The question that decides between two causes: `yes` applies if the answer is yes, otherwise `no`."""
 
     yes: str
     no: str
@@ -77,16 +76,16 @@ class Question:
     command: Callable[[RuleContext, dict[str, Any]], str | None] = lambda *_: None
     asked: Literal["first", "if_undecided", "last"] = "first"
     """When it is asked: `first`, because the next step depends on the answer; `if_undecided`, also first, but after the
-    steps of a cause that is likelier than the other; `last`, after the steps of the finding."""
+    steps of a cause if that is likelier than the other; `last`, after the steps of the finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """Findings of another kind that follow from findings of a rule, and are shown as effects of these.
+    """Findings of another kind that follow from findings of a rule and are shown as their effects.
 
     A case of `kind` is an effect if it has the same values as a case of the rule in the columns `same`, such as
-    `group_id` and `topic` (or in columns with lists of them, such as `group_id_list`). With `if_later`, it must not
-    begin earlier (column `since_ms` of both cases; a case without a time counts as later).
+    `group_id` and `topic` (or in columns with lists of them, such as `group_id_list`). With `if_later`, it must also
+    not begin earlier (column `since_ms` of both cases; a case without a time counts as later).
     """
 
     kind: str
@@ -99,29 +98,29 @@ class ReportRule:
     """One kind of finding.
 
     `cases` returns a `pyarrow.Table` with a row for each possible finding: `level` (int8, `Level`), `rank` (within a
-    level, a higher rank is worse) and the columns from which `tell` makes a finding. So the work on millions of rows is
-    done in columns, and a finding is built only if it is shown. `causes` are weighed only for such a finding, which
-    contains the remaining ones.
+    level, a higher rank is worse) and the columns from which `tell` builds a finding. So millions of rows are processed
+    in columns, and a finding is built only if it is shown. Only then are its `causes` evaluated; it contains those that
+    remain.
     """
 
     kind: str
     title: str
     about: str
-    """A description: what the rule finds, what it leaves out, and what the log cannot show."""
+    """A description of what the rule finds, what it leaves out, and what the log cannot show."""
     tables: tuple[str, ...]
     levels: Mapping[Level, str]
     """The condition for each level, in words."""
     cases: Callable[[RuleContext], pa.Table]
     tell: Callable[[RuleContext, dict[str, Any]], ReportFinding]
     listing: Callable[[RuleContext], Rows]
-    """The rows, in a table with conditions, that list all cases of this kind, for a summary of many findings."""
+    """The table rows that list all cases of this kind, used when many findings are summarized as one."""
     thresholds: tuple[Threshold, ...] = ()
     causes: tuple[Hypothesis, ...] = ()
     questions: tuple[Question, ...] = ()
     folds: tuple[Folds, ...] = ()
     effect_title: str | None = None
-    """The symptom without its cause. It is the title of a finding of this rule that is shown as an effect of another
-    finding, if the rule's own title states something that the other finding may refute."""
+    """The symptom without its cause. It is the title of a finding that is shown as an effect of another one, if the
+    rule's own title states something that the other finding may refute."""
 
     def named(self, threshold: Threshold) -> str:
         """The full name of a threshold, for example `offsets_expiring.within`."""

@@ -1,5 +1,5 @@
-"""The input of a rule: the rows of the tables, the moment, the thresholds, and functions that put findings into
-words."""
+"""The input of a rule: the rows of the tables, the time of the report, the thresholds, and functions that put findings
+into words."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 MOST_EVIDENCE: Final = 10
-"""The maximum number of records that a finding names; `evidence_count` counts all."""
+"""The maximum number of records in a finding's `evidence`; `evidence_count` counts all."""
 
 
 @dataclass
 class _Look:
-    """Rows of a table that were read a second time."""
+    """Table rows that were read a second time."""
 
     groups: frozenset[str] | None
     """The groups to which these rows belong; None for all groups."""
@@ -48,40 +48,40 @@ class _Look:
 
 @dataclass(frozen=True)
 class RuleContext:
-    """Everything that a rule may use."""
+    """Everything a rule may use."""
 
     request: ReportRequest
     tables: Mapping[str, pa.Table]
     reading: Sequence[Finding]
     limits: Mapping[str, Any]
-    """The thresholds by their full names: milliseconds, counts and shares."""
+    """The thresholds by full name, in milliseconds, counts and shares."""
     lost: Sequence[LostFile] = ()
-    """Missing files of logs, as records show."""
+    """Missing files of logs, as shown by records."""
     ends: Sequence[MissingEnd] = ()
-    """Logs whose end is missing, according to other files of the broker."""
+    """Logs whose end is missing, as shown by other files of the broker."""
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
-    """Reads another table of the source for the given groups or a topic; None if the report is made only from given
+    """Reads another table of the source for some groups or a topic; None if the report is made only from given
     tables."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
     _by_group: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Tables sorted by group, by their names."""
+    """By table name, the tables sorted by group."""
 
     @property
     def at_ms(self) -> int:
-        """The moment that the report is about."""
+        """The time that the report is about."""
         return self.request.at_timestamp_ms
 
     @property
     def is_of_the_past(self) -> bool:
-        """Whether the last record is old. If so, durations are counted up to a moment that the user did not choose."""
+        """Whether the last record is old. If so, durations are counted up to a time that the user did not choose."""
         return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
 
     @property
     def is_stored(self) -> bool:
-        """Whether the logs are files, so that later records are unknown."""
+        """Whether the logs are files, so later records are unknown."""
         return self.bootstrap is None
 
     def table(self, name: str) -> pa.Table:
@@ -94,14 +94,14 @@ class RuleContext:
         if name not in self._by_group:
             self._by_group[name] = sorted_rows(self.table(name), ["group_id"])
         rows = self._by_group[name]
-        # Comparing a million names takes longer than looking at twenty of them.
+        # Comparing a million names would take longer than looking at twenty.
         ids, places = rows["group_id"], range(rows.num_rows)
         start = bisect_left(places, group, key=lambda place: ids[place].as_py())
         end = bisect_right(places, group, start, key=lambda place: ids[place].as_py())
         return rows.slice(start, end - start)
 
     def once(self, make: Callable[[RuleContext], Made]) -> Made:
-        """The result of a function of this context. The function is called only the first time."""
+        """The result of a function of this context, which is called only once."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
@@ -109,10 +109,9 @@ class RuleContext:
     def look(
         self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None, **options: Any
     ) -> pa.Table:
-        """The rows of a table that reports read only for some groups, not for all. The source is read again for groups
-        that no rule has requested yet. `topic` is for tables about all topics; `options` are further options of the
-        table. The result is empty if the report is made only from given tables, or if the source does not have the
-        topic."""
+        """The rows of a table that reports read for some groups only. The source is read again for groups that no rule
+        has requested yet. `topic` is for tables about all topics; `options` are additional options of the table. The
+        result is empty if the report is made only from given tables, or if the source does not have the topic."""
         declaration = TABLES[table] if isinstance(table, str) else table
         key = declaration.name, topic, tuple(options.items())
         known = self._looks.setdefault(key, _Look(frozenset(), declaration.schema.empty_table()))
@@ -132,7 +131,7 @@ class RuleContext:
         return known.rows.filter(pc.is_in(known.rows[declaration.group], pa.array([*asked], pa.string())))
 
     def looked_up(self, name: str) -> pa.Table | None:
-        """The rows of a table that rules have read a second time without a topic or options; None if none has."""
+        """The rows of a table that rules have read a second time without a topic or options; None if no rule has."""
         look = self._looks.get((name, None, ()))
         return None if look is None else look.rows
 
@@ -152,13 +151,13 @@ class RuleContext:
         return command_line([*table_words(self.request, rows.table), *more, *where])
 
     def reading_command(self, command: str, *words: str) -> str:
-        """Another command that reads the source of this report, for example `dump` or `counts`."""
+        """The command line of another command that reads this report's source, for example `dump` or `counts`."""
         return command_line(
             ["kafka-records", command, *self.request.source_arguments, *package_words(self.request), *words]
         )
 
     def see(self, what: str, rows: Rows, *more: str) -> NextStep:
-        """The step of looking at rows of a table."""
+        """The step of looking at table rows."""
         has_source = bool(self.request.source_arguments)
         return NextStep(what, self.command(rows, *more) if has_source else None)
 
@@ -167,15 +166,15 @@ class RuleContext:
         return NextStep(what, kafka_command(tool, self.bootstrap, self.config, *words))
 
     def ask_records(self, what: str, command: str, *words: str) -> NextStep:
-        """The step of running another command of this project on running brokers."""
+        """The step of running another command of this project against running brokers."""
         return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
 
     def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
-        """The step of asking brokers for the present state of a group."""
+        """The step of asking brokers for a group's present state."""
         return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
 
     def describe_members(self, group: str) -> NextStep:
-        """The step of asking brokers for the present members of a group and their partitions."""
+        """The step of asking brokers for a group's present members and their partitions."""
         words = ("--describe", "--members", "--verbose", *option("--group", group))
         return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
 
@@ -187,14 +186,14 @@ _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, 
 
 
 def shown(name: str | None) -> str:
-    """A name in a sentence: in quotes, and cut if it is long."""
+    """A name for use in a sentence: in quotes, and shortened if it is long."""
     if name is None:
         return "an unnamed one"
     return f'"{name}"' if len(name) <= _LONGEST else f'"{name[:_LONGEST]}…" ({len(name)} characters)'
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """The first `most` names and the number of the others, for a sentence."""
+    """The first `most` names and the number of the others, for use in a sentence."""
     first = ", ".join(map(shown, names[:most]))
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
@@ -230,12 +229,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital letter at its beginning."""
+    """The text with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def of_group(group: str, *more: str) -> tuple[str, ...]:
-    """Conditions that select the rows of a group, plus the conditions `more`."""
+    """Conditions that select the rows of a group, followed by the conditions `more`."""
     return (condition_of("group_id", group), *more)
 
 

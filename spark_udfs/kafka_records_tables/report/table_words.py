@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def table_words(request: ReportRequest, name: str) -> list[str]:
     """The words of the command that prints a table as this report has read it, without conditions: the source, the
-    moment, how to count records of unknown transactions, the package and, for tables that have these options, the
-    retention and the numbers of partitions."""
+    time, how to treat records with unknown transactions, the package and, for tables with these options, the retention
+    and the partition counts."""
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
         words += ["--as-of", instant(request.at_timestamp_ms)]
@@ -33,5 +33,5 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
 
 
 def package_words(request: ReportRequest) -> list[str]:
-    """The option --package of a command, with the package of the records; empty for the default package."""
+    """The --package option of a command, with the package of the records; empty for the default package."""
     return ["--package", request.package] if request.package != USUAL_PACKAGE else []

@@ -1,4 +1,4 @@
-"""The thresholds of the report: their defaults, files with other values (TOML), and the file that documents them."""
+"""The thresholds of the report: their defaults, files with other values (TOML), and the documented file of defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_records_tables.report.rule_context import length
 from kafka_records_tables.report.rules import RULES
 
 OF_REPORT: Final = "report"
-"""The table of a file for thresholds of all kinds."""
+"""The TOML table for thresholds that apply to all kinds."""
 
 _GENERAL: Final = (
     Threshold(
@@ -46,7 +46,7 @@ _GENERAL: Final = (
 
 
 class ThresholdsError(ValueError):
-    """The given thresholds cannot be used. The text says why."""
+    """The given thresholds are invalid; the text says why."""
 
 
 def known_thresholds() -> dict[str, Threshold]:
@@ -56,7 +56,7 @@ def known_thresholds() -> dict[str, Threshold]:
 
 
 def usual_thresholds() -> dict[str, Any]:
-    """The defaults by their full names, `offsets_expiring.within`: milliseconds, counts and shares."""
+    """The defaults by full name, `offsets_expiring.within`, in milliseconds, counts and shares."""
     return {name: _value(name, each, each.default) for name, each in known_thresholds().items()}
 
 
@@ -67,14 +67,14 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     ----------
     given
         The thresholds that differ from the defaults: the path of a TOML file, or a mapping with the content of one
-        (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a duration
-        in a mapping may also be a timedelta or a number of milliseconds.
+        (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`). In a
+        mapping, a duration may also be a timedelta or a number of milliseconds.
 
     Raises
     ------
     ThresholdsError
-        For a file that cannot be read or is not TOML, a name that no threshold has, an invalid value, and two values
-        that contradict each other.
+        If the file cannot be read or is not TOML, if a name or a value is invalid, or if two values contradict each
+        other.
     """
     if given is None:
         return usual_thresholds()
@@ -96,7 +96,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
 
 
 def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) -> None:
-    """Raise a ThresholdsError if a threshold is above the threshold that limits it."""
+    """Raise a ThresholdsError if a threshold exceeds the one that limits it."""
     if found[name] > found[limit]:
         usual = usual_thresholds()
         one, other = (
@@ -115,7 +115,7 @@ def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
     kind, dot, rest = name.partition(".")
     kinds = dict.fromkeys(each.partition(".")[0] for each in known)
     if kind not in kinds:
-        # For a name without its table, suggest the kinds that have such a threshold.
+        # For a name without its kind, suggest the kinds that have such a threshold.
         close = [each for each in known if each.partition(".")[2] == name] or close_names(name, known, 1)
         meant = f"did you mean {' or '.join(close)}?" if close else near(kind, kinds)
         return f"no threshold is called {name!r}; {meant}"
@@ -147,8 +147,8 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) -> Any:
-    """The value: milliseconds, a count or a share. In a file a duration needs a unit, which a plain number does not
-    have."""
+    """The value in milliseconds, or as a count or a share. In a file, a duration needs a unit, so a plain number is
+    invalid."""
     if threshold.kind == "duration":
         return _milliseconds(name, value, is_file)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -156,7 +156,7 @@ def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) ->
         if not is_number or not 0 <= value <= 1:
             raise ThresholdsError(f"{name}: {value!r} is not a share: write a number from 0 to 1")
         return value
-    # Infinity and NaN have no remainder.
+    # Infinity and NaN do not have a remainder.
     if not is_number or value % 1 != 0 or value < 0:
         raise ThresholdsError(f"{name}: {value!r} is not a count: write a whole number of 0 or more")
     return int(value)

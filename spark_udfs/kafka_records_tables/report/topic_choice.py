@@ -17,18 +17,17 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _OF_CASES: Final = ("topic", "topic_list", "partitions", "holds_back")
-"""Columns with topics in the cases of rules; the last two as in `open_transactions`."""
+"""Columns with topics in the cases of rules; the last two are from `open_transactions`."""
 _OF_A_LOG: Final = "log_topic"
-"""The topic of a coordinator whose log a case is about."""
+"""The column with the coordinator's topic whose log a case is about."""
 
 
 def about_topics(context: RuleContext, cases: pa.Table) -> pa.Table:
     """The cases about the requested topics.
 
-    A case that names topics is kept if one of them matches. A case that names only a group is kept if a row of the
-    group is about such a topic. A case that names neither, such as a damaged log of a coordinator, is kept, because
-    findings about all topics depend on it. Rules see all rows, so that their counts for a group or a transaction are
-    complete.
+    A case that names topics is kept if one of them matches. A case that names only a group is kept if the group has a
+    row about such a topic. A case that names neither, such as a damaged coordinator log, is kept because findings about
+    all topics depend on it. Rules see all rows, so their counts for a group or a transaction are complete.
     """
     patterns = context.request.topic_filter
     if not patterns or _OF_A_LOG in cases.column_names:
@@ -55,7 +54,7 @@ def _groups(context: RuleContext) -> Any:
 
 
 def _any_of(columns: list[Any], patterns: tuple[str, ...], rows: pa.Table) -> RowMask:
-    """In which rows one of the columns names a selected topic."""
+    """Selects rows in which any of the columns names a selected topic."""
     found = np.zeros(rows.num_rows, bool)
     for column in columns:
         found |= names_topic(column, patterns)

@@ -1,4 +1,4 @@
-"""Handles logs that lack records. In such a log, the absence of a record proves nothing."""
+"""Handles logs that lack records. In such logs, the absence of a record proves nothing."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _END: Final = 2**63 - 1
 
 
 def seen_by(context: RuleContext, kind: str) -> RuleContext:
-    """The context that a rule may use. Rules that draw conclusions from absent records do not get groups and
-    transactional ids if their later records may be among those that could not be read."""
+    """The context for a rule. A rule that draws conclusions from absent records does not see groups and transactional
+    ids whose later records may be among those that could not be read."""
     return context.once(_whole_logs) if kind in _FROM_ABSENCE else context
 
 
@@ -63,7 +63,7 @@ def _whole_logs(context: RuleContext) -> RuleContext:
 
 
 def _lacks_groups(context: RuleContext) -> bool:
-    """Whether a log with groups is not in the source at all. This is checked only if a rule depends on it."""
+    """Whether the source has no log with groups. Checked only if a rule depends on it."""
     checks = context.table("checks")
     return kept(checks, equal(checks, "check", STATE_UNNAMED)).num_rows > 0 and bool(
         absent_partitions(context, OFFSETS)
@@ -71,8 +71,8 @@ def _lacks_groups(context: RuleContext) -> bool:
 
 
 def _unread_from(context: RuleContext) -> dict[tuple[str, int], int]:
-    """By topic and partition, the offset from which on records of a log are missing, or could not be read. A log that
-    ends just before the moment of the report is whole enough if it may have been copied while a broker wrote to it."""
+    """By topic and partition, the first offset from which records are missing or unreadable. A log that ends just
+    before the time of the report is complete enough if it may have been copied while a broker wrote to it."""
     settles = context.limit("report.group_settles_within")
     found: dict[tuple[str, int], int] = {}
     for each in context.ends:
@@ -89,7 +89,7 @@ def _unread_from(context: RuleContext) -> dict[tuple[str, int], int]:
 def _last_seen(
     context: RuleContext, topic: str, key: str, names: tuple[str, ...], unread: dict[tuple[str, int], int]
 ) -> list[str]:
-    """The groups, or transactional ids, whose last record comes before records that could not be read."""
+    """The groups, or transactional ids, whose last record precedes unreadable records."""
     last: dict[str, int] = {}
     numbers = {partition: offset for (of_topic, partition), offset in unread.items() if of_topic == topic}
     if not numbers:
@@ -110,5 +110,6 @@ def _without(rows: pa.Table, column: str, values: list[str]) -> pa.Table:
 
 
 def _without_unnamed(checks: pa.Table) -> pa.Table:
-    """The rows without share state that no group names: its group may be among the records that were not read."""
+    """The rows, except those about share state without a group, because the group may be in records that were not
+    read."""
     return kept(checks, ~true_where(equal(checks, "check", STATE_UNNAMED)))

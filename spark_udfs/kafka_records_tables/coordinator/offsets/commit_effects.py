@@ -19,6 +19,7 @@ READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transa
 """The columns of raw rows that this module reads."""
 
 CLOCK: Final = "clock_ms"
+"""The column that `Clock` adds."""
 
 NO_TIME: Final = np.iinfo(np.int64).min
 """The value of CLOCK until a record has a timestamp."""

@@ -293,6 +293,7 @@ class _Lives(NamedTuple):
     number: INT64
     begin: INT64
     end: INT64
+    """The place of the tombstone; NEVER if there is none."""
 
     def chosen(self, which: FLAGS | INT64) -> _Lives:
         return _Lives(*(each[which] for each in self))

@@ -37,6 +37,7 @@ class SinceSnapshot:
         self._kept = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Add some rows. Every key must have a record type."""
         if batch.num_rows:
             self._rows.append(batch.select([name for name in self._columns if name in batch.schema.names]))
             self._count += batch.num_rows

@@ -1,1 +1,1 @@
-"""Facts that rules look up about suspect groups: members, single commits, ends of logs over time."""
+"""Facts that rules look up about suspect groups, such as members, single commits, and ends of logs over time."""

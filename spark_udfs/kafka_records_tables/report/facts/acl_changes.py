@@ -61,7 +61,7 @@ TABLE: Final = Table(
 
 
 class AclReplay(ChangeReplay):
-    """Collects the changes of ACLs in the order of the log."""
+    """Collects ACL changes in log order."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_ADDED, _REMOVED)))
@@ -114,7 +114,7 @@ class Entry:
     is_denied: bool
 
     def matches(self, resource_type: str, name: str) -> bool:
-        """Whether it is about a resource (`StandardAuthorizerData`)."""
+        """Whether it applies to a resource (`StandardAuthorizerData`)."""
         if self.resource_type != resource_type:
             return False
         is_named = name.startswith(self.resource_name) if self.is_prefix else self.resource_name in (name, _EVERY)
@@ -126,26 +126,26 @@ class Entry:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether it is about every user on every host."""
+        """Whether it applies to every user on every host."""
         return self.principal == _ALL_USERS and self.host == _EVERY
 
     @property
     def words(self) -> str:
-        """The entry in a sentence."""
+        """The entry as words in a sentence."""
         host = "" if self.host == _EVERY else f" from {self.host}"
         return f"{'DENY' if self.is_denied else 'ALLOW'} {self.operation} for {self.principal}{host}"
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Changes of ACLs at one time that took rights away from somebody, or may have done so."""
+    """ACL changes at one time that certainly or possibly took rights away."""
 
     resource_type: str
     resource_name: str
     is_prefix: bool
     at_ms: int
     log_offset: int
-    """The offset of the first record in the metadata log."""
+    """The offset of the first of these records in the metadata log."""
     entries: tuple[Entry, ...]
     """The entries that were added or removed."""
     how: str
@@ -154,12 +154,12 @@ class Restriction:
     """Whether the resource had no entries before."""
 
     def matches(self, name: str) -> bool:
-        """Whether they are about a resource of that type."""
+        """Whether they apply to a resource with this name."""
         return self.entries[0].matches(self.resource_type, name)
 
     def takes(self, operation: str) -> bool:
-        """Whether they may take away the right to an operation. With the first entry of a resource, every operation
-        needs an entry."""
+        """Whether they may take away the right to an operation. Once a resource has an entry, every operation needs
+        one."""
         if self.is_first:
             return not any(each.allows(operation) and each.is_of_all for each in self.entries)
         return any(
@@ -169,7 +169,7 @@ class Restriction:
 
 
 def restrictions(context: RuleContext) -> list[Restriction]:
-    """The changes of ACLs of topics and groups that took rights away, in the order of the metadata log."""
+    """The changes that took away rights to topics and groups, in the order of the metadata log."""
     there: list[Entry] = []
     batches: dict[tuple[Any, ...], list[tuple[bool, Entry, int]]] = {}
     found = []
@@ -197,7 +197,8 @@ def restrictions(context: RuleContext) -> list[Restriction]:
 def _taking(
     before: list[Entry], after: list[Entry], changes: list[tuple[bool, Entry, int]], kind: str, name: str
 ) -> tuple[str, bool, tuple[Entry, ...]] | None:
-    """How changes take rights away, whether they are the first of their resource, and which do; None if none does."""
+    """How changes take rights away, whether they are the resource's first, and which entries do so; None if they take
+    none away."""
     added = tuple(entry for is_added, entry, _ in changes if is_added)
     removed = tuple(
         entry

@@ -1,4 +1,4 @@
-"""Determines where a group began if it had no offset from which to continue, and whether all records of a group are
+"""Determines where a group began if it had no offset to continue from, and whether all records of a group are
 available."""
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a group began in a log partition because of auto.offset.reset, given its first commit."""
+    """Where a group began in a log partition because of auto.offset.reset, judged by its first commit."""
 
     again: int
-    """The number of records that the group read a second time if it began at the start."""
+    """The number of records that the group read a second time, if it began at the start."""
     skipped: int
-    """The number of records that the group never read if it began at the end."""
+    """The number of records that the group never read, if it began at the end."""
     is_unsure: bool = False
-    """Whether the group may have begun at the start or at the end, and records do not show which. Otherwise, one of the
-    two numbers is 0."""
+    """Whether records do not show if the group began at the start or at the end. Otherwise, one of the two numbers is
+    0."""
     end: int | None = None
     """The end of the log when the group's first member joined; None if files do not show it."""
     is_start_known: bool = True
@@ -36,9 +36,10 @@ class Beginning:
 
 
 def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
-    """Where a group that had read up to `own`, and whose first commit is `first`, began again. `joined_ms` is the time
-    at which its first member joined; nothing was fetched before. A consumer that begins at the end is never below the
-    end of the log at that time. A consumer that begins at the start may have read everything before its first commit.
+    """Where a group began again after it had read up to `own`, judged by its first commit, `first`. `joined_ms` is the
+    time at which its first member joined; nothing was fetched before. A consumer that begins at the end never commits
+    below the end that the log had then. A consumer that begins at the start may have read everything before its first
+    commit.
     """
     start, end = ends.start(place), ends.end_at(place, joined_ms)
     again = max(own - (min(own, first) if start is None else start), 0)
@@ -53,13 +54,13 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
 
 
 def started(own: int, first: int) -> Beginning:
-    """Where a group began that certainly read from `first` on, if a group before it had read up to `own`."""
+    """Where a group began that certainly started at `first`, if the group before it had read up to `own`."""
     return Beginning(max(own - first, 0), max(first - own, 0), end=first)
 
 
 def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> MemberLife | None:
-    """The member that had a partition when its first commit was written, which is the one that began there; None if
-    records do not show exactly one."""
+    """The member that had a partition when the first commit for it was written, and so began there; None if records do
+    not show exactly one."""
     found = [
         each
         for each in lives
@@ -72,9 +73,9 @@ def first_member(place: Place, first: Span, lives: Sequence[MemberLife]) -> Memb
 
 
 def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginning]:
-    """The beginnings, each given with its `first_member`, made consistent. auto.offset.reset is a setting of a
-    consumer: a member that certainly began at the start of one partition did so in all of its partitions. This does not
-    apply to other members, or to the same application after its next restart, because the setting may differ there."""
+    """The beginnings, each given with its `first_member`, made consistent. auto.offset.reset is a consumer setting, so
+    a member that certainly began at the start of one partition did so in all of its partitions. This does not hold for
+    other members, or after a restart of the application, because their setting may differ."""
     at_start = {id(member) for began, member in found if member is not None and began.again and not began.is_unsure}
     return [
         replace(began, skipped=0, is_unsure=False) if began.is_unsure and id(member) in at_start else began
@@ -83,7 +84,7 @@ def agreed(found: Sequence[tuple[Beginning, MemberLife | None]]) -> list[Beginni
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:
-    """A sentence that says whether the group began at the end or at the start, and with which effect."""
+    """A sentence that says whether the group began at the end or at the start, and the effect."""
     skipped, again = sum(each.skipped for each in found), repeated_words(found)
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
@@ -110,7 +111,7 @@ def repeated_words(found: list[Beginning]) -> str | None:
 
 def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
     """The numbers of lost and repeated records, for the scale of a finding. Records that were lost or repeated only if
-    the group began at one particular end of the log are counted separately, as possible."""
+    the group began at a particular end of the log are counted separately, as possible."""
     every = list(found)
     counts: dict[str, int] = {}
     for possibly in ("", "possibly_"):
@@ -122,7 +123,7 @@ def scale_of(found: Iterable[Beginning]) -> dict[str, int]:
 
 
 def consequence_of(scale: Mapping[str, int]) -> Consequence:
-    """The certain consequence of such beginnings, by their scale (`scale_of`)."""
+    """The certain consequence of such beginnings, given their scale (`scale_of`)."""
     if scale["records_lost"]:
         return "data_lost"
     is_repeated = any(scale.get(f"records_repeated{bound}") for bound in ("", AT_LEAST))
@@ -130,9 +131,9 @@ def consequence_of(scale: Mapping[str, int]) -> Consequence:
 
 
 def has_all_records(context: RuleContext, log_partition: int) -> bool:
-    """Whether all records of the groups in a partition of `__consumer_offsets` still exist, from the first one on.
+    """Whether a partition of `__consumer_offsets` still has all records of its groups, from the first one on.
 
-    If a cleaner has removed older records of a group, its members seem to have joined later than they did.
+    If a cleaner has removed older records of a group, its members appear to have joined later than they did.
     """
     ends = context.table("log_ends")
     of_log = kept(ends, equal(ends, "topic", OFFSETS), equal(ends, "partition", log_partition))

@@ -1,4 +1,4 @@
-"""Reads a broker's log messages about the loading of coordinators, if its log is near the data directory."""
+"""Reads a broker's log messages about the loading of coordinators, if the log file is near the data directory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""The number of bytes at the end of a log that are read."""
+"""The number of bytes to read at the end of a broker's log file."""
 _MOST_FILES: Final = 20
 _NEAR: Final = ("..", "../logs")
-"""Folders that may have logs of a broker, relative to its data directory."""
+"""Folders that may contain a broker's log files, relative to its data directory."""
 
 _LINES: Final = tuple(
     re.compile(each)
     for each in (
-        # CoordinatorRuntime, from 3.6 (group coordinator) and 4.0 (share coordinator) on.
+        # CoordinatorRuntime, since 3.6 (group coordinator) and 4.0 (share coordinator)
         r"Finished loading of metadata from (?P<topic>\S+)-(?P<partition>\d+) with epoch \d+ in (?P<ms>\d+) ?ms where "
         r"(?P<waited>\d+) ?ms was spent in the scheduler\. Loaded (?P<records>\d+) records which total to "
         r"(?P<bytes>\d+) bytes",
@@ -41,24 +41,24 @@ _MOMENT: Final = re.compile(r"\[?(?P<moment>[\d: ,.\-T]+?)\]? +(?:TRACE|DEBUG|IN
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A log that a coordinator has loaded, or failed to load."""
+    """A load of a log by a coordinator, or a failed attempt."""
 
     topic: str
     partition: int
     moment: str
-    """The time in the line, in the time zone of the broker; empty if there is none."""
+    """The time in the log line, in the time zone of the broker; empty if there is none."""
     file: str
     ms: int = 0
     waited_ms: int = 0
-    """The part of the duration in which the load waited for others."""
+    """The part of the duration that the load spent waiting."""
     records: int | None = None
     bytes: int | None = None
     failed: str | None = None
-    """The reason for the failure; None if the load succeeded."""
+    """Why the load failed; None if it succeeded."""
 
 
 def coordinator_loads(context: RuleContext) -> list[Load]:
-    """The loads in the logs of brokers near the data directories of a report, in the order of the files."""
+    """The loads in the log files of brokers near a report's data directories, in file order."""
     return context.once(_all_loads)
 
 

@@ -1,4 +1,4 @@
-"""Positions in a deleted topic that a group committed for the topic created after it, and from which it read on."""
+"""Positions in a deleted topic that a group committed for the topic created after it, and then read from."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kafka_records_tables.report.facts.group_facts import commit_spans, ends_of_
 from kafka_records_tables.report.rule_context import RuleContext
 
 _CLOCKS_MS: Final = 100
-"""The time by which a record must be younger than the commit, because clocks of producers differ."""
+"""How much younger than the commit a record must be, because the clocks of producers differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedPosition:
-    """An offset that was committed for a new topic before its log had so many records."""
+    """An offset that was committed for a new topic before its log had that many records."""
 
     group_id: str
     partition: int
@@ -28,7 +28,7 @@ class CarriedPosition:
 
     @property
     def records(self) -> int:
-        """The number of records that the log still has, and that the group never read."""
+        """How many records the log still has that the group skipped."""
         return max(self.offset - self.start, 0)
 
 
@@ -36,7 +36,7 @@ def carried_positions(
     context: RuleContext, topic: str, first: Iterable[Mapping[str, Any]]
 ) -> tuple[CarriedPosition, ...]:
     """The first commits of groups for a recreated topic (`first`, in the columns of `regressions`) that are beyond the
-    end that the new log had then, not below the old position, and below no later commit."""
+    end that the new log had then, not below the old position, and not above a later commit."""
     found: dict[tuple[str, int], CarriedPosition] = {}
     for row in sorted(first, key=lambda each: each["commit_timestamp_ms"] or 0):
         group, partition, offset, at_ms = (

@@ -1,8 +1,8 @@
 """Finds partitions with an offset that members cannot get past, even if a cleaner has removed most of the members'
 records.
 
-A cleaner leaves the last commit, the last epoch, and the tombstones of members (`departed_members`), and all records
-that it has not reached yet. The log of the topic shows when the record at the committed offset was written.
+A cleaner leaves the last commit, the last epoch, the tombstones of members (`departed_members`), and all records that
+it has not reached yet. The log of the topic shows when the record at the committed offset was written.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _TIMES: Final = 5
-"""The factor by which departures of members must be more frequent after the record was written than before."""
+"""The factor by which members must leave more often after the record was written than before."""
 _SOON_MS: Final = 10_000
 """A member that fails on a record leaves within this time after the record was written, or within a few of the usual
-intervals if these are longer."""
+intervals if that is longer."""
 _LEAST_SEEN: Final = 2
-"""The minimum number of members for which the log must still show that they joined, had the partition, and left."""
+"""The minimum number of members that the log must still show joining, having the partition, and leaving."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanedLoop:
-    """A group with a partition whose offset does not move, as a cleaned log shows it."""
+    """A group with a partition whose offset does not move, as seen in a cleaned log."""
 
     group_id: str
     place: Place
@@ -55,26 +55,26 @@ class CleanedLoop:
     written_ms: int
     """The time at which the record at the committed offset was written."""
     departures: tuple[int, ...]
-    """The times after `written_ms` at which members left, ascending."""
+    """When members left after `written_ms`, ascending."""
     seen: tuple[MemberLife, ...]
-    """The members that had the partition, if the log still shows that they joined and left."""
+    """Members that had the partition, and that the log still shows joining and leaving."""
     every_ms: float
     """The usual time between two departures."""
     seen_from_ms: int
-    """The time from which the log contains all records of the group."""
+    """When the log begins to contain all records of the group."""
     slots: int
-    """The number of partitions of the group, or of its members if that is larger."""
+    """The number of the group's partitions or, if larger, of its members."""
     epoch: int
     lives: Sequence[MemberLife]
     """All members that the log shows."""
     moved: tuple[Place, ...] = ()
-    """Other partitions of the group that were read since then."""
+    """Other partitions of the group that were read in the meantime."""
     others: tuple[tuple[Place, int], ...] = field(default=())
-    """Other partitions whose offset does not move either, each with its offset."""
+    """Other partitions whose offset does not move either, with their offsets."""
 
     @property
     def by_tombstones(self) -> bool:
-        """Whether tombstones show more departures than the members with complete records do."""
+        """Whether tombstones show more departures than do members with complete records."""
         return len(self.departures) > len(self.seen)
 
 
@@ -86,7 +86,7 @@ def is_cut(context: RuleContext, group: str, since_ms: int) -> bool:
 
 
 def cleaned_loops(context: RuleContext, known: Container[str]) -> list[CleanedLoop]:
-    """One loop per group, except for `known` groups: the one with the record that has waited longest."""
+    """One loop per group, except for `known` groups: the one whose record has waited longest."""
     rows = _waiting(context)
     names = [each for each in dict.fromkeys(rows["group_id"].to_pylist()) if each not in known][:MOST_GROUPS]
     if not names:
@@ -115,8 +115,8 @@ def cleaned_loops(context: RuleContext, known: Container[str]) -> list[CleanedLo
 
 
 def _groups(context: RuleContext) -> Any:
-    """The groups in cleaned logs, with the time from which the log has everything about them, and the time of their
-    last epoch. Older records that are left, such as the last commit, show nothing about the time in between."""
+    """The groups in cleaned logs, with the time from which the log has all their records, and the time of their last
+    epoch. Older remaining records, such as the last commit, show nothing about the time in between."""
     whole_from = {
         each.partition: each.complete_from or 0
         for each in context.reading
@@ -142,8 +142,8 @@ def _groups(context: RuleContext) -> Any:
 
 
 def _waiting(context: RuleContext) -> Any:
-    """Partitions with a record that was written before the time from which the log has all records of their group.
-    Members must have joined or left since then. Partitions with the most records come first."""
+    """Partitions with an unread record that was written before the log begins to contain all records of the group.
+    Members must have joined or left since. Partitions with the most records come first."""
     groups = context.once(_groups)
     least = 2 * context.limit("crash_loop.attempts")
     groups = kept(
@@ -174,11 +174,11 @@ def _loop(
     lives: Sequence[MemberLife],
     departed: Sequence[int],
 ) -> CleanedLoop | None:
-    """The loop at a partition; `departed` are the times at which members left the group, ascending."""
+    """The loop of a partition; `departed` are the times at which members left the group, ascending."""
     group, place, written = row["group_id"], (row["topic"], row["partition"]), row["unread_timestamp_ms"]
     of_place = spans.get((group, *place), [])
     if not of_place or of_place[-1].to_ms is not None or len(of_place) > 1 or of_place[-1].from_ms is None:
-        # If the log still shows another offset, the offset moves, or somebody has reset it.
+        # If the log still shows another offset, the offset moved or was reset.
         return None
     span = of_place[-1]
     departures = [each for each in departed if each >= written]
@@ -222,8 +222,8 @@ def _loop(
 
 
 def _begins_with(written_ms: int, since: Sequence[int], all_times: Sequence[int]) -> bool:
-    """Whether members began to leave when a record was written: the first one soon after, and before few or none in a
-    time of the same length. `since` are the times from the record on."""
+    """Whether members began to leave when a record was written: the first one left soon after, and few or none left in
+    an equally long time before. `since` are the times after the record was written."""
     lasts = since[-1] - written_ms
     usual = sorted(after - before for before, after in pairwise(since))[len(since) // 2 - 1]
     before = sum(written_ms - lasts <= each < written_ms for each in all_times)

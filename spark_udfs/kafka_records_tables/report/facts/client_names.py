@@ -1,4 +1,4 @@
-"""Determines which client ids look like those of one application, from their words without the numbers of processes."""
+"""Determines which client ids look like those of one application, by comparing their words without process numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from kafka_records_tables.report.facts.group_facts import MemberLife, joined_at
 
 _COMMON: Final = 4
-"""The number of equal letters at the start of client ids from which they count as those of one application."""
+"""The length of the common prefix from which client ids count as those of one application."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _DIGITS: Final = re.compile(r"\d+$")
@@ -22,7 +22,7 @@ _GENERIC_WORDS: Final = """
 """Words that are not specific to an application."""
 _GENERIC: Final = frozenset(_GENERIC_WORDS.split())
 _DEFAULT: Final = re.compile(r"(consumer-.*-\d+|(aiokafka|kafka-python|karafka|kafkajs|kafka-go|ruby-kafka).*|.*@.*)$")
-"""Default client ids: `consumer-GROUP-N` of Kafka's own client, and those of other libraries."""
+"""Default client ids: `consumer-GROUP-N` of Kafka's own client, and the defaults of other libraries."""
 
 
 def words_of(client_id: str | None) -> frozenset[str]:
@@ -35,9 +35,9 @@ def words_of(client_id: str | None) -> frozenset[str]:
 
 
 def by_application(lives: Sequence[MemberLife]) -> list[list[MemberLife]]:
-    """Members by the application that their client ids name, in the order in which the first of each joined. Client ids
-    with a common word or prefix, directly or through others, belong to one application. Members whose client ids do not
-    name an application are left out."""
+    """Members by the application that their client ids name, in the order in which the first member of each joined.
+    Client ids with a common word or prefix, directly or through others, belong to one application. Members whose client
+    ids name no application are left out."""
     found: list[tuple[frozenset[str], list[MemberLife]]] = []
     for life in lives:
         words = words_of(life.client_id)
@@ -55,8 +55,8 @@ def _are_alike(some: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def together(one: Sequence[MemberLife], other: Sequence[MemberLife], until_ms: int) -> list[tuple[int, int]]:
-    """The spans of time in which both had members, in milliseconds since 1970. Spans that are separated only by a
-    rebalance are joined."""
+    """The spans of time in which both had members, in milliseconds since 1970. Spans separated only by a rebalance are
+    merged."""
     lives = (*one, *other)
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives if each.left_at is not None}
     known = sorted({*(each for each in moments if each is not None), until_ms})

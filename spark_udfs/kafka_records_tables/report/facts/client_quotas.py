@@ -1,4 +1,4 @@
-"""The quotas that limit how fast the clients of a group may read, according to the metadata log."""
+"""The quotas that limit how fast a group's clients may read, according to the metadata log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BYTES: Final = "consumer_byte_rate"
 """Bytes per second that a broker sends to consumers."""
 TIME: Final = "request_percentage"
-"""The share of a thread's time that a broker spends on requests."""
+"""The share of a thread's time that a broker spends on a client's requests."""
 _DEFAULT: Final = ""
 
 
@@ -33,20 +33,20 @@ class Quota:
     client_id: str
     """A client id to which it applies."""
     user: str | None
-    """The user of the quota; empty for the default of all users, None if it is of a client id alone."""
+    """The user of the quota; empty for the default of all users, None if the quota names only a client id."""
     of_client_id: str | None
-    """The client id of the quota; empty for the default of all client ids, None if it is of a user alone."""
+    """The client id of the quota; empty for the default of all client ids, None if the quota names only a user."""
     name: str
     value: float
     set_ms: int | None
-    """When it was set; None if only a checkpoint shows it."""
+    """When it was set; None if this is known only from a checkpoint."""
     log_offset: int
     before: float | None
-    """The limit that the same quota had before; None if it was not set."""
+    """The previous limit of the same quota; None if it was not set."""
 
     @property
     def is_of_one_user(self) -> bool:
-        """Whether it applies only to a certain user. No record of a group has the user of its clients."""
+        """Whether it applies only to a certain user. Records of groups do not contain the user of a client."""
         return bool(self.user)
 
     @property
@@ -56,7 +56,7 @@ class Quota:
 
     @property
     def whose(self) -> str:
-        """The clients to which it applies, in a sentence."""
+        """The clients to which it applies, as words in a sentence."""
         names = []
         if self.user is not None:
             names.append("all users without a quota of their own" if self.user == _DEFAULT else f"user {self.user}")
@@ -69,7 +69,7 @@ class Quota:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options of `kafka-configs` that name it."""
+        """The `kafka-configs` options that name it."""
         found: list[str] = []
         for kind, name in (("users", self.user), ("clients", self.of_client_id)):
             if name is not None:
@@ -79,7 +79,7 @@ class Quota:
 
 
 def lacking_quotas(context: RuleContext) -> tuple[str, ...]:
-    """The missing information for a verdict that depends on quotas; empty if the source has the whole metadata log."""
+    """The information that a verdict about quotas lacks; empty if the source has the whole metadata log."""
     ends = context.table("log_ends")
     is_there = context.is_stored and kept(ends, equal(ends, "topic", METADATA)).num_rows
     return (
@@ -90,8 +90,8 @@ def lacking_quotas(context: RuleContext) -> tuple[str, ...]:
 
 
 def quotas_of(context: RuleContext, client_ids: Iterable[str | None], at_ms: int) -> list[Quota]:
-    """The quotas that limit how fast clients with these ids read, those that certainly apply first. The quotas of one
-    user may apply too, because the user of a client is unknown."""
+    """The quotas that limit how fast clients with these ids read. Those that certainly apply come first. The quotas of
+    a single user may apply too, because the user of a client is unknown."""
     rows = context.look(TABLE).to_pylist()
     if not rows:
         return []
@@ -110,7 +110,7 @@ Set = tuple[Mapping[str, Any], float | None]
 
 
 def _in_force(rows: Sequence[Mapping[str, Any]], at_ms: int) -> dict[tuple[Any, ...], Set]:
-    """The quotas at a moment by user, client id and name: the last change of each, and its limit before."""
+    """The quotas at a given time, by user, client id and name: the last change of each, and its previous limit."""
     found: dict[tuple[Any, ...], Set] = {}
     for row in rows:
         if row["ip"] is None and (row["at_timestamp_ms"] or 0) <= at_ms:
@@ -122,8 +122,8 @@ def _in_force(rows: Sequence[Mapping[str, Any]], at_ms: int) -> dict[tuple[Any, 
 
 
 def _of_client(in_force: Mapping[tuple[Any, ...], Set], client_id: str, name: str) -> dict[tuple[Any, ...], Set]:
-    """The quotas that may apply to a client id. A broker takes the first one that is set: that of the user with the
-    client id, of the user, of all users, and last that of the client id alone (`DefaultQuotaCallback`)."""
+    """The quotas that may apply to a client id. A broker uses the first one that is set: for the user with the client
+    id, for the user, for all users, and finally for the client id (`DefaultQuotaCallback`)."""
     usual = (
         (_DEFAULT, client_id, name),
         (_DEFAULT, _DEFAULT, name),
@@ -138,7 +138,7 @@ def _of_client(in_force: Mapping[tuple[Any, ...], Set], client_id: str, name: st
 
 
 def bytes_per_record(context: RuleContext, topic: str) -> float | None:
-    """The mean size of what a log of a topic has for an offset; None if the source has no files of the topic."""
+    """The mean number of bytes per offset in the log of a topic; None if the source has no files of the topic."""
     size = records = 0
     for row in context.look(LOG_SIZES, topic=topic).to_pylist():
         if row["bytes"] and row["log_start_offset"] is not None and row["log_end_offset"] is not None:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def cluster_settings(context: RuleContext) -> ClusterFacts:
-    """The settings in the metadata log, read when a rule first needs them; empty if the source has no metadata log."""
+    """The settings in the metadata log, which is read when a rule first needs them; empty if the source has no metadata
+    log."""
     return context.once(_read)
 
 
 def lacking_settings(context: RuleContext) -> tuple[str, ...]:
-    """The missing information for a verdict that depends on settings: a sentence; empty if the source has the
-    settings."""
+    """The information that a verdict about settings lacks, as a sentence; empty if the source has the settings."""
     if metadata_is_cut(context.table("log_ends")):
         return ("later changes of configs are unknown (the end of __cluster_metadata is cut off)",)
     is_there = cluster_settings(context).configs or context.look("topics").num_rows

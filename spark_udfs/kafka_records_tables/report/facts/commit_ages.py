@@ -1,4 +1,4 @@
-"""How soon after records were written a group commits them, and whether some commits came as soon by chance."""
+"""How soon after records are written a group commits them, and whether some commits could be as quick by chance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_records_tables.report.facts.group_facts import LogEnds, Offset, Place
 from kafka_records_tables.report.rule_context import MINUTE_MS, SECOND_MS
 
 _LEAST: Final = 50
-"""From so many commits, it is known how soon a group usually commits."""
+"""The number of commits from which it is known how soon a group usually commits."""
 _USUAL: Final = 0.95
 _AROUND_MS: Final = MINUTE_MS
 _WINDOW_MS: Final = 30 * SECOND_MS
@@ -19,12 +19,12 @@ _WINDOW_MS: Final = 30 * SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class SoonCommits:
-    """Commits that each came as soon after the last record before them as the group usually commits."""
+    """Commits that each followed the last record before them as quickly as the group usually commits."""
 
     within_ms: int
-    """How soon 95 % of the group's commits come after their last record."""
+    """The time within which 95 % of the group's commits follow their last record."""
     by_chance: float
-    """The probability that commits at random moments would all come as soon."""
+    """The probability that commits at random times would all be as quick."""
 
 
 def soon_commits(
@@ -33,11 +33,11 @@ def soon_commits(
     firsts: Mapping[Place, Span],
     given_ms: int,
 ) -> SoonCommits | None:
-    """Whether the first commits of partitions came as soon after records as other commits of the group. None if they
+    """The first commits of partitions, if they came as soon after records as other commits of the group. None if they
     did not, or if it is unknown.
 
-    A group that began at the end of a log commits when the next record has arrived. One that has many records to read
-    commits when it has read them, whenever the last one was written.
+    A group that began at the end of a log commits when the next record has arrived. A group with many records to read
+    commits when it has read them, regardless of when the last one was written.
     """
     known = {(*place, span.log_offset) for place, span in firsts.items()}
     others = [
@@ -51,7 +51,7 @@ def soon_commits(
     if len(ages) < _LEAST or ages[len(ages) // 2] < 0:
         return None
     within_ms = ages[int(len(ages) * _USUAL)]
-    # Partitions that one commit has may have got records at the same moment.
+    # Partitions of the same commit may have received records at the same time.
     chances: dict[int, float] = {}
     for place, span in firsts.items():
         age = next(iter(_ages(ends, [(place, span)])), None)
@@ -64,7 +64,7 @@ def soon_commits(
 
 
 def _ages(ends: LogEnds, commits: Iterable[tuple[Place, Span]]) -> Iterable[int]:
-    """How long after the last record before them commits were written."""
+    """How long after the last record before it each commit was written."""
     for place, span in commits:
         written_ms = ends.written_ms(place, span.offset - 1)
         if written_ms is not None and span.from_ms is not None:

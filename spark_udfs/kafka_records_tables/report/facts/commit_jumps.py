@@ -1,4 +1,4 @@
-"""Finds commits that are further from the previous commit than the group can have read in between."""
+"""Finds commits that are further ahead of the previous commit than the group can have read in between."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_records_tables.report.facts.group_facts import LogEnds, Span
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A commit that is further from the previous commit than the group usually reads in between."""
+    """A commit that is further ahead of the previous commit than the group usually reads in between."""
 
     topic: str
     partition: int
@@ -31,16 +31,16 @@ class UsualStep:
     """The usual distance between two commits of a group that reads all records in between."""
 
     step: int
-    """The part of the distance of a jump that counts as read."""
+    """How much of a jump's distance counts as read."""
     limit: float
     """A commit is a jump if its distance from the previous commit exceeds this limit."""
     after: int
-    """The number of commits after which the usual distance of a partition is known. A longer distance before them may
-    be a backlog that the group found when it began."""
+    """The number of commits after which a partition's usual distance is known. A longer distance before that may be a
+    backlog that the group found when it began."""
 
 
 Steps = Sequence[tuple[Span, Span]]
-"""Commits of a partition, each with the previous one; only ascending offsets."""
+"""Commits of a partition, each with the previous one. Offsets ascend."""
 
 
 def steps_of(spans: Sequence[Span]) -> Steps:
@@ -53,10 +53,10 @@ def steps_of(spans: Sequence[Span]) -> Steps:
 
 
 def usual_if_few_jump(steps: Steps, least: int, times: float) -> UsualStep | None:
-    """The usual distance if few commits jump, so that it is near the median; None if there are fewer than `least`.
+    """The usual distance if few commits jump, so that the median is close to it; None if there are fewer than `least`.
 
-    A group that reads a backlog commits more records together than one that waits for each record. So if at most one
-    distance in ten is `times` as long as all others, only these are jumps."""
+    A group that reads a backlog commits more records together than one that waits for each record. So only if at most
+    one distance in ten is `times` as long as all others are these jumps."""
     distances = sorted(after.offset - before.offset for before, after in steps)
     if len(distances) < least:
         return None
@@ -69,12 +69,12 @@ def usual_if_few_jump(steps: Steps, least: int, times: float) -> UsualStep | Non
 
 
 def usual_if_most_jump(of_partitions: Iterable[Steps], least: int, times: float) -> UsualStep | None:
-    """The usual distance of a group that reads between two jumps no more than it usually does, so that most of its
-    commits may jump. Its commits then have two distances: the shorter one, without a jump, and the longer one.
+    """The usual distance of a group that reads no more than usual between two jumps, so that most of its commits may
+    jump. Its distances then fall into two classes: short ones without a jump, and long ones.
 
-    None if the distances do not fall into two such classes: `least` or more in each, no distance between the longest of
-    the one and twice that, and the median of the other `times` as long. The commits of all partitions count together,
-    because one application reads them.
+    None if there are no two such classes: each needs at least `least` distances, none may lie between the longest short
+    one and twice that, and the median of the long ones must be `times` as long. The commits of all partitions count
+    together, because one application reads them.
     """
     distances = sorted(after.offset - before.offset for steps in of_partitions for before, after in steps)
     last = len(distances) - least
@@ -89,7 +89,7 @@ def usual_if_most_jump(of_partitions: Iterable[Steps], least: int, times: float)
 
 
 def jumps_of(row: Mapping[str, Any], steps: Steps, usual: UsualStep) -> list[Jump]:
-    """The jumps of a partition (a row of `lag`) over records that its log no longer has."""
+    """The jumps of a partition (a row of `lag`) over records that are no longer in its log."""
     start = row["log_start_offset"]
     return [
         Jump(
@@ -109,10 +109,10 @@ def jumps_of(row: Mapping[str, Any], steps: Steps, usual: UsualStep) -> list[Jum
 
 
 def was_outrun(row: Mapping[str, Any], steps: Steps, ends: LogEnds, largest_file: int) -> bool:
-    """Whether a partition (a row of `lag`) was further from the end of its log than this log is long, at a commit
-    before the last one. Its next records were deleted then, so that its later commit jumped over them.
+    """Whether, at a commit before the last one, a partition (a row of `lag`) was further from the end of its log than
+    the log is long. Its next records were then deleted, so a later commit jumped over them.
 
-    `largest_file` is the number of offsets in the largest file of the log, by which it may have been longer.
+    `largest_file` is the number of offsets in the largest file of the log, by which the log may have been longer.
     """
     start, end = row["log_start_offset"], row["end_offset"]
     if None in (start, end):
@@ -120,7 +120,7 @@ def was_outrun(row: Mapping[str, Any], steps: Steps, ends: LogEnds, largest_file
     place = row["topic"], row["partition"]
     for before, _ in steps:
         end_then = ends.end_at(place, before.from_ms)
-        # For the time before the first record in the log, only an upper bound of the end is known: the present log
+        # For the time before the first record in the log, only an upper bound of the log end is known: the present log
         # start.
         if end_then is not None and end_then > start and end_then - before.offset > end - start + largest_file:
             return True

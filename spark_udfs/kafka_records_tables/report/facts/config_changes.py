@@ -25,7 +25,7 @@ _SHOWN: Final = frozenset(
         "share.record.lock.duration.ms",
     )
 )
-"""The configs by which brokers refuse records or acknowledgements. Values of others may be secrets."""
+"""The configs that can make brokers refuse records or acknowledgements. The values of other configs may be secrets."""
 
 TABLE: Final = Table(
     name="config_changes",
@@ -51,7 +51,7 @@ TABLE: Final = Table(
 
 
 class ConfigReplay(ChangeReplay):
-    """Collects the changes of configs in the order of the log."""
+    """Collects config changes in log order."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_CONFIG,)))

@@ -20,7 +20,7 @@ def data_directories(arguments: Iterable[str]) -> Iterator[Path]:
 
 
 def cluster_id_of(arguments: Iterable[str]) -> str | None:
-    """The id of the cluster of the data directories; None if there is no id, or if the directories belong to several
+    """The cluster id in the data directories; None if there is none, or if the directories belong to several
     clusters."""
     found: set[str] = set()
     for directory in data_directories(arguments):

@@ -1,4 +1,4 @@
-"""Topics of a group that were deleted just before its rebalances: clients join again when the metadata of their topics
+"""A group's topics that were deleted just before it rebalanced. Clients rejoin when the metadata of their topics
 changes."""
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext, len
 from kafka_records_tables.topics import METADATA
 
 _NOTICED_MS: Final = 10 * MINUTE_MS
-"""Clients notice that a topic is gone within this time: they refresh metadata every five minutes
+"""Clients notice within this time that a topic is gone, because they refresh metadata every five minutes
 (`metadata.max.age.ms`; `topic.metadata.refresh.interval.ms` of librdkafka)."""
 _SHARE: Final = 4
-"""At most one in this many rebalances of a series may come before the deletion."""
+"""At most one in this many rebalances of a series may precede the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class DeletedTopic:
 
     @property
     def evidence(self) -> Evidence:
-        """The record that deleted it."""
+        """The record that deleted the topic."""
         shows = f"{self.topic} was deleted at {moment(self.at_ms)}"
         return Evidence(shows, METADATA, 0, self.log_offset, self.at_ms)
 
 
 def deleted_topics(context: RuleContext, group: str, times: Sequence[int]) -> list[DeletedTopic]:
-    """The topics of a group that were deleted before most of some rebalances of it (`times`, ascending), and not long
+    """The topics of a group that were deleted before most of the given rebalances (`times`, ascending), and not long
     before the first of these."""
     found = []
     for topic in sorted(_topics_of(context, group)):
@@ -56,7 +56,7 @@ def deleted_topics(context: RuleContext, group: str, times: Sequence[int]) -> li
 
 
 def _topics_of(context: RuleContext, group: str) -> set[str]:
-    """The topics that a group has committed, or its members were assigned."""
+    """The topics for which a group has committed offsets, or that were assigned to its members."""
     topics: set[str] = set()
     for name in ("current_offsets", "assignments"):
         rows = context.table(name)
@@ -74,7 +74,7 @@ _EVENTS: Final = ("offsets_deleted", "assignment_changed")
 
 
 def shares_words(deleted: DeletedTopic, times: Sequence[int]) -> str:
-    """How many of some rebalances came after a deletion, and how soon the first of these."""
+    """How many of some rebalances followed a deletion, and how soon after it the first one did."""
     first = next(each for each in times if each >= deleted.at_ms)
     return (
         f"{deleted.later} of {deleted.every} rebalances came after that, the first of them "

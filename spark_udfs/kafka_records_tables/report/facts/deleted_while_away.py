@@ -1,5 +1,5 @@
-"""Determines whether the retention of a topic deleted records while a group had no members, although the log has since
-been deleted further, so that its present start proves nothing."""
+"""Determines whether a topic's retention deleted records while a group had no members. The present start of the log
+cannot show this, because more records have been deleted since."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _MARGIN: Final = 1.25
-"""How much faster than on average a topic may be written to."""
+"""How much faster than the average a topic may be written to."""
 
 
 def emptied_events(context: RuleContext, group: str) -> list[dict[str, Any]]:
-    """The events by which a group lost its last member, if their time is known."""
+    """The events in which groups lost their last member, if their time is known."""
     events = context.rows_of_group("timeline", group)
     events = kept(events, equal(events, "event", "emptied"))
     return [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
 
 
 def away_before(emptied: Iterable[Mapping[str, Any]], jumps: Iterable[Jump]) -> Evidence | None:
-    """The event by which the group lost its last member, if it did so before each jump, after it had committed the
-    offset from which it jumped."""
+    """The event in which the group lost its last member, if that happened before each jump and after the group had
+    committed the offset from which it jumped."""
     found = None
     for each in jumps:
         since, until = each.before_ms, each.after.from_ms
@@ -47,10 +47,10 @@ def away_before(emptied: Iterable[Mapping[str, Any]], jumps: Iterable[Jump]) -> 
 
 
 def kept_ms(log: Mapping[str, Any], retention_ms: int, at_ms: int) -> int | None:
-    """The longest time for which retention keeps a record in a log (a row of `log_sizes`), judged by the files that it
-    has at a moment; None if there are too few.
+    """The longest time for which retention keeps a record in a log (a row of `log_sizes`), judged by the log's files at
+    a given time; None if there are too few.
 
-    A file is deleted at a check of retention after its newest record has become too old
+    A file is deleted at the first retention check after its newest record has become too old
     (`UnifiedLog.deleteRetentionMsBreachedSegments`)."""
     times = [each["timestamp_ms"] for each in log["sizes"] or () if each["timestamp_ms"] is not None]
     if len(times) < 2:
@@ -66,10 +66,10 @@ def over_deleted(
     logs: Mapping[int, Mapping[str, Any]],
     retention_ms: int,
 ) -> list[Jump]:
-    """The jumps of a group in one topic, made when it came back, over records that retention had deleted by then.
+    """The jumps that a group made in one topic when it came back, over records that retention had deleted by then.
 
-    They are shown by another group, which had committed a later offset before records of that age were deleted; or by
-    the pace of the group itself, if the distance is longer than what is written in the time that records are kept."""
+    The proof is another group, which had committed a later offset before records of that age were deleted, or the
+    group's own pace, if the distance is longer than what is written while records are kept."""
     later = _commits_of_topic(context, jumps[0].topic) if jumps else {}
     found = []
     for jump in jumps:
@@ -87,7 +87,7 @@ def over_deleted(
 
 
 def _pace(jump: Jump, steps: Steps) -> float | None:
-    """Offsets per millisecond over the commits before a jump."""
+    """The number of offsets per millisecond, from the commits before a jump."""
     earlier = [before for before, after in steps if after.offset <= jump.before]
     first = next((each for each in earlier if each.from_ms is not None), None)
     if first is None or first.from_ms is None or jump.before_ms is None or jump.before_ms <= first.from_ms:

@@ -1,4 +1,4 @@
-"""Topics of coordinators whose configs let a broker delete records at the start of their logs."""
+"""Topics of coordinators with configs that let brokers delete records at the start of their logs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LIMITS: Final = ("retention.ms", "retention.bytes")
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """A topic of a coordinator that deletes records by age or size."""
+    """A topic of a coordinator from which records are deleted by age or size."""
 
     topic: str
     policy: str
     limits: Mapping[str, str]
-    """Its own limits by name; those of brokers apply if it has none."""
+    """The topic's own limits by name. Without them, the brokers' limits apply."""
     starts: Mapping[int, int]
-    """Where logs begin that no longer begin at 0, by partition."""
+    """By partition, the start of each log that no longer begins at 0."""
     set_ms: int | None
-    """When it was no longer compacted; None if no record shows it."""
+    """When the topic was changed from compaction to deletion; None if no record shows it."""
     set_offset: int | None
     """The offset of that record in the metadata log."""
 
@@ -42,7 +42,7 @@ class Deleting:
 
 
 def deleting_topics(context: RuleContext) -> dict[str, Deleting]:
-    """The topics of coordinators from which brokers delete records, by name."""
+    """The coordinators' topics from which brokers delete records, by name."""
     found = {}
     configs = cluster_settings(context).configs
     for topic in (OFFSETS, TRANSACTIONS, SHARE_STATE):
@@ -51,7 +51,7 @@ def deleting_topics(context: RuleContext) -> dict[str, Deleting]:
         limits = {name: own[name] for name in _LIMITS if name in own}
         if "delete" not in policy:
             continue
-        # Brokers create the topic of share state with this policy and without limits (`ShareCoordinatorService`).
+        # Brokers create the share state topic with this policy and without limits (`ShareCoordinatorService`).
         never = topic == SHARE_STATE or len(limits) == len(_LIMITS)
         if never and all(value.startswith("-") for value in limits.values()):
             continue

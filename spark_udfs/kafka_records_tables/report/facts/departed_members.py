@@ -1,8 +1,7 @@
 """Tombstones of members: a table that only the report uses.
 
-A cleaner removes the records of a member that has left, but keeps their tombstones for delete.retention.ms (24 h unless
-configured otherwise). So tombstones show how many members have left a group, even if nothing else is known about these
-members.
+A cleaner removes the records of a member that has left, but keeps their tombstones for delete.retention.ms (24 h by
+default). So tombstones show how many members have left a group, even if nothing else is known about these members.
 """
 
 from __future__ import annotations

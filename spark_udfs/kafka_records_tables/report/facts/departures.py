@@ -1,4 +1,4 @@
-"""Determines how members left: how long they had been inactive before, and how soon their client was a member again."""
+"""Determines how members left: how long they had been inactive, and how soon their client was a member again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Client = tuple[str | None, str | None]
 """Client id and host."""
 _MOST_OVERLAP_MS: Final = 60_000
-"""Two members that are in a group together for longer than this are two clients, even if their ids are the same: few
+"""Two members that are in a group together for longer than this are two clients, even if their ids are equal. Few
 session timeouts are longer."""
 
 
@@ -31,18 +31,17 @@ class Departure:
 
     life: MemberLife
     silent_ms: int | None
-    """The time from its last commit, or from its joining, until it left; None if it had no partition."""
+    """The time between the member's last commit, or its joining, and its departure; None if it had no partition."""
     back: MemberLife | None
     """The next member with its client id and host; None if there is none, or if several members share them."""
 
     @property
     def client(self) -> Client:
-        """The client id and the host of the member."""
         return self.life.client_id, self.life.host
 
     @property
     def back_ms(self) -> int | None:
-        """The time from the removal of the member until the next one joined; negative if the next one joined before the
+        """The time from the member's removal until the next one joined; negative if that one joined before the
         removal."""
         if self.back is None or self.back.joined_ms is None or self.life.left_ms is None:
             return None
@@ -51,15 +50,15 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Departures:
-    """The members that have left a group since a given moment."""
+    """The members that have left a group since a given time."""
 
     every: list[Departure]
     session_ms: int | None
     """The session timeout of the group's members; None if no record shows it."""
     usual: UsualGap | None
-    """The intervals between commits of a partition; None if the log has too few."""
+    """The usual intervals between commits of a partition; None if the log has too few."""
     stayed: int
-    """The number of members that were in the group all the time."""
+    """The number of members that were in the group the whole time."""
 
     @property
     def clients(self) -> Counter[Client]:
@@ -73,15 +72,14 @@ class Departures:
 
     @property
     def timed_out(self) -> bool:
-        """Whether commits indicate a session timeout: most of the members had been inactive for that long, and did not
-        make their usual commits."""
+        """Whether commits indicate a session timeout: most of the members had been inactive for that long, and missed
+        their usual commits."""
         missed = 0 if self.usual is None else (3 if self.session_ms is None else 2) * self.usual.median_ms
         return missed > 0 and self._most(lambda silent: silent >= max(self.session_ms or 0, missed))
 
     @property
     def may_have_timed_out(self) -> bool:
-        """Whether most of the members had been inactive for the session timeout, and for longer than they usually
-        are."""
+        """Whether most of the members had been inactive for the session timeout, and for longer than usual."""
         session, usual = self.session_ms, self.usual
         return session is not None and self._most(
             lambda silent: silent >= session and (usual is None or silent > usual.median_ms)
@@ -89,10 +87,10 @@ class Departures:
 
     @property
     def left_by_themselves(self) -> bool:
-        """Whether most of the members cannot have timed out, because their last commit was more recent than the session
-        timeout. In a classic group, a commit restarts the session timeout
-        (`OffsetMetadataManager.validateOffsetCommit`); in any group, a frozen process does not commit. If the timeout
-        is unknown, the members must not have been inactive for longer than usual."""
+        """Whether most of the members cannot have timed out, because their last commits were too recent. In a classic
+        group, a commit restarts the session timeout (`OffsetMetadataManager.validateOffsetCommit`); and in any group, a
+        frozen process does not commit. If the timeout is unknown, the members must not have been inactive for longer
+        than usual."""
         limit = self.session_ms
         if limit is not None:
             return self._most(lambda silent: silent < limit)
@@ -105,13 +103,13 @@ class Departures:
 
     @property
     def were_replaced_before(self) -> bool:
-        """Whether most of the clients joined again before their old member was removed."""
+        """Whether most of the clients rejoined before their old member was removed."""
         early = sum((each.back_ms or 0) < 0 for each in self.every)
         return 2 * early > len(self.every)
 
 
 def departures(context: RuleContext, group: str, since_ms: int) -> Departures:
-    """The members that left a group at or after a moment. Reads the single commits of the group."""
+    """The members that left a group at or after a given time. Reads the group's individual commits."""
     lives = member_lives(context, [group]).get(group, [])
     left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since_ms]
     commits = _commit_times(context, group)
@@ -127,7 +125,7 @@ def departures(context: RuleContext, group: str, since_ms: int) -> Departures:
 
 
 def _commit_times(context: RuleContext, group: str) -> dict[Place, list[tuple[int, int]]]:
-    """The commits of each partition in the order of the log: offset of the record, time."""
+    """The commits of each partition in log order: the offset of the record, and the time."""
     rows = context.look("offset_commits", (group,))
     rows = kept(rows, pc.invert(rows["is_tombstone"]), pc.is_valid(rows["log_timestamp_ms"]))
     columns = (rows[name].to_pylist() for name in ("topic", "partition", "log_offset", "log_timestamp_ms"))
@@ -140,7 +138,7 @@ def _commit_times(context: RuleContext, group: str) -> dict[Place, list[tuple[in
 
 
 def _silence(life: MemberLife, commits: dict[Place, list[tuple[int, int]]]) -> int | None:
-    """The time from a member's last commit until it was gone. Only commits for partitions that it kept until the end
+    """The time between a member's last commit and its departure. Only commits for partitions that it kept until the end
     count, because other members commit for partitions that it lost."""
     if life.left_ms is None or life.joined_ms is None or life.left_at is None:
         return None
@@ -164,7 +162,7 @@ def _next(life: MemberLife, lives: list[MemberLife], shared: set[Client]) -> Mem
 
 
 def _shared_names(lives: list[MemberLife]) -> set[Client]:
-    """Clients with several members in the group at the same time, for longer than a dead member stays."""
+    """Clients with several members in the group at once, for longer than a dead member remains."""
     latest: dict[Client, MemberLife] = {}
     shared = set()
     for each in lives:
@@ -179,9 +177,9 @@ def _shared_names(lives: list[MemberLife]) -> set[Client]:
 
 
 def session_timeout(context: RuleContext, group: str, clients: Set[str | None] = frozenset()) -> int | None:
-    """The session timeout of the given clients; otherwise the shortest one of all members that the group has had; for
-    consumer groups the setting of the group or of all brokers. None if no record shows it, because it may be set in a
-    broker's properties file."""
+    """The session timeout of the given clients or, if that is unknown, the shortest one of all members that the group
+    has had. For consumer groups it is the setting of the group or of all brokers. None if no record shows it, because
+    it may be set in a broker's properties file."""
     lives = member_lives(context, [group]).get(group, [])
     known = [(each.client_id, each.session_timeout_ms) for each in lives if each.session_timeout_ms is not None]
     if known:

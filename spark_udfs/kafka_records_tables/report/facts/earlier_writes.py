@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 def most_written(ends: LogEnds, places: Sequence[Place], grew_ms: tuple[int, int], least_ms: int) -> float | None:
-    """The maximum number of records per second that were written to some partitions in the time before `grew_ms`, and
-    for as long as that lasts; None if this is not known for `least_ms`.
+    """The maximum number of records per second that were written to some partitions before a backlog grew.
 
-    Where the end of a log was at the beginning is not always known: then all of its records count."""
+    `grew_ms` is when it began and stopped growing. The time before is as long as the growth, or as far back as log ends
+    are known; None if that is less than `least_ms`. If it is unknown where a log ended
+    at the beginning of that time, all of its records count.
+    """
     known = [at for place in places if (at := ends.known_from(place)) is not None]
     since, until = grew_ms
     from_ms = max(2 * since - until, min(known, default=since))

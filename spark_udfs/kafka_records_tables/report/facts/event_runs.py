@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def last_run(times: Sequence[int], pause_ms: int) -> int:
-    """The index at which the last run begins, after the last pause longer than `pause_ms`. `times` are ascending."""
+    """The index at which the last run begins: after the last pause longer than `pause_ms`. `times` are ascending."""
     at = len(times) - 1
     while at > 0 and times[at] - times[at - 1] <= pause_ms:
         at -= 1
@@ -14,6 +14,6 @@ def last_run(times: Sequence[int], pause_ms: int) -> int:
 
 
 def goes_on(times: Sequence[int], now_ms: int) -> bool:
-    """Whether another event is still to be expected, given the intervals between the previous events."""
+    """Whether another event can still be expected, judged by the intervals between the previous events."""
     usual = (times[-1] - times[0]) / max(len(times) - 1, 1)
     return now_ms - times[-1] <= max(3 * usual, 60_000)

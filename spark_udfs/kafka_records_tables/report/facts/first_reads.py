@@ -1,4 +1,4 @@
-"""Tells what a group read at once when it came back from what had been deleted before."""
+"""Separates what a returning group read at once from what had been deleted before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.facts.commit_jumps import Jump, Steps
 
 _MORE: Final = 2
-"""A first commit is over deleted records if it is so many times as far as the longest poll after it."""
+"""The first commit went over deleted records if it covers this many times the longest poll after it."""
 _POLL: Final = 500
 """The default of `max.poll.records`."""
 
@@ -25,17 +25,17 @@ def without_first_reads(
     emptied: Iterable[Mapping[str, Any]],
     times: float,
 ) -> list[Jump]:
-    """The jumps without the backlogs that a group read when it came back after it had lost its members (`emptied`
-    events), and with what it lost in those that are left.
+    """Drops jumps that are backlogs: what a group read when it came back after losing its members (`emptied` events).
+    Corrects what the group lost in the jumps that are left.
 
-    A member that finds a backlog commits poll after poll, each `times` as far as usual or further. Only the first
-    commit can be over records that were deleted meanwhile; it is if it is much further than the polls after it. If no
-    such poll follows, the first one reached the end of the log: then it lost no less than what exceeds a poll. A group
-    that never read a backlog in several polls may commit only at its end, so that nothing is certain. A jump over the
-    present start of its log (`starts`) counts as it is, unless polls of a backlog follow it.
+    A member that finds a backlog commits poll after poll, each at least `times` as far as usual. Only the first commit
+    can skip records that were deleted in the meantime: it did if it went much further than the polls after it. If no
+    such poll follows, the first one reached the end of the log, and at least what exceeds one poll was lost. If the
+    group never read a backlog in several polls, it may commit only at the end of a backlog, so nothing is certain. A
+    jump over the present start of its log (`starts`) counts in full, unless polls of a backlog follow it.
     """
     left_ms = sorted(each["at_timestamp_ms"] for each in emptied)
-    # By the offsets of the first commit: how far it and the polls after it went.
+    # By the offsets of the first commit, how far that commit and the following polls went.
     returns = {
         (partition, after): distances
         for partition, own in steps.items()
@@ -66,8 +66,8 @@ def without_first_reads(
 
 
 def _returns(steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[tuple[int, list[int]]]:
-    """The times at which a group came back to a partition: the offset of its first commit, and how far this commit and
-    those of the backlog after it went."""
+    """Each return of a group to a partition: the offset of its first commit, and how far this commit and the following
+    commits of the backlog went."""
     distances = [after.offset - before.offset for before, after in steps]
     limit = max(times * median(distances), 2) if distances else 0
     for at, (before, after) in enumerate(steps):

@@ -47,7 +47,7 @@ One row per transactional id. It was new in state Empty at epoch 0, which the fi
 
 
 def uses_of(context: RuleContext) -> dict[str, dict[str, Any]]:
-    """The rows by transactional id; empty if the report is made only from tables."""
+    """The rows by transactional id; empty if the report was made only from tables."""
     return {each["transactional_id"]: each for each in context.look(TABLE).to_pylist()}
 
 

@@ -1,4 +1,4 @@
-"""Committed offsets that are no longer in their log, while members that read from there leave one after another."""
+"""Committed offsets that no longer exist in their log, while members that read from there leave one after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GoneOffset:
     failed_ms: int
     """The time at which the first of these members left."""
     attempts: int
-    """The number of members that joined since then, had the partition, and left."""
+    """The number of members that have since joined, had the partition, and left."""
 
     @property
     def place(self) -> str:
@@ -28,5 +28,5 @@ class GoneOffset:
 
 
 def place_of(group: str, topic: str, partition: int) -> str:
-    """A name for a partition of a group, by which findings about the same partition are folded."""
+    """A name for a group's partition, used to fold findings about the same partition."""
     return f"{topic}-{partition} of {group}"

@@ -1,4 +1,4 @@
-"""Members of groups over time, single commits, and the ends of logs at given times."""
+"""Members of groups over time, individual commits, and the ends of logs at given times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MemberLife:
     host: str | None = None
     instance_id: str | None = None
     rebalance_timeout_ms: int | None = None
-    """Its max.poll.interval.ms: clients take their rebalance timeout from that."""
+    """Its max.poll.interval.ms, which clients use as the rebalance timeout."""
     session_timeout_ms: int | None = None
     left_ms: int | None = None
     left_at: int | None = None
@@ -48,18 +48,17 @@ class MemberLife:
     places: set[Place] = field(default_factory=set)
     """All partitions that were ever assigned to the member."""
     lost_ms: dict[Place, int] = field(default_factory=dict)
-    """For partitions that it lost for good, the time at which it lost them."""
+    """When it lost each partition that it did not get back."""
     gained_at: dict[Place, int] = field(default_factory=dict)
     """For each partition, the offset of the last record that assigned it to the member."""
 
     @property
     def topics(self) -> set[str]:
-        """The topics of its assignments."""
         return {topic for topic, _ in self.places}
 
     @property
     def name(self) -> str:
-        """The name by which an operator recognizes the member: the client id."""
+        """The name by which an operator recognizes the member, the client id."""
         return self.client_id or self.instance_id or self.member_id
 
     def was_there(self, at_ms: int) -> bool:
@@ -83,8 +82,8 @@ class Span:
 
 
 def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
-    """The members of given groups, in the order in which they joined. Members that joined before the log begins count
-    from their first event on."""
+    """The members of given groups, in the order in which they joined. Members that joined before the start of the log
+    count from their first event."""
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", *groups), equal(rows, "event", *_EVENTS), pc.is_valid(rows["member_id"]))
     names = ("group_id", "log_partition", "log_offset", "sequence")
@@ -125,30 +124,29 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
 
 
 def places_of(changes: Mapping[str, Any]) -> list[Place]:
-    """The partitions in a detail of a change of assignment: lists of them by topic; streams groups have other details,
+    """The partitions in a detail of an assignment change, which lists them by topic. Streams groups have other details,
     which are left out."""
     lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))
     return [(topic, number) for topic, partitions in lists for number in partitions]
 
 
 def first_joined(lives: Iterable[MemberLife]) -> MemberLife:
-    """The member that joined first, of at least one."""
+    """The member that joined first. There must be at least one."""
     return min(lives, key=joined_at)
 
 
 def joined_at(life: MemberLife) -> tuple[int, int]:
-    """The time at which a member joined, and the offset of the record, to put members in order."""
+    """A sort key for members: when the member joined, and the offset of the record."""
     return life.joined_ms or 0, life.joined_at
 
 
 def names_of(lives: Iterable[MemberLife]) -> list[str]:
-    """The names of members, each once, in their order."""
+    """The distinct names of members, in order."""
     return list(dict.fromkeys(each.name for each in lives))
 
 
 def groups_with_departures(context: RuleContext, least: int) -> list[str]:
-    """The groups that at least `least` members have left, those with the most departures first, and MOST_GROUPS at
-    most."""
+    """The groups that at least `least` members have left: at most MOST_GROUPS, those with the most departures first."""
     rows = context.table("timeline")
     left = grouped(
         kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
@@ -162,8 +160,7 @@ _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment
 
 
 def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
-    """The commits of the given groups by group, topic and partition, in the order of the log, one log partition after
-    another. None if no log is available."""
+    """The commits of the given groups by group, topic and partition, in log order. None if no log is available."""
     found: dict[Offset, list[Span]] = {}
     for row in context.look("history", groups).to_pylist() if groups else ():
         span = Span(
@@ -189,7 +186,7 @@ def committed_at(spans: Sequence[Span], at_ms: int) -> int | None:
 
 
 class LogEnds:
-    """Where logs start and end, and where they ended at earlier times, as rows of `log_samples` or `log_times` show."""
+    """Where logs start and end, and where they ended earlier, from rows of `log_samples` or `log_times`."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows: dict[Place, Mapping[str, Any]] = {(row["topic"], row["partition"]): row for row in rows}
@@ -205,7 +202,7 @@ class LogEnds:
         return None if row is None else row["log_end_offset"]
 
     def times(self, place: Place) -> list[int]:
-        """The times at which the end of a log is known, in the order of the log."""
+        """The times at which the end of a log is known, in log order."""
         row = self._rows.get(place)
         return [each["timestamp_ms"] for each in (row["samples"] or () if row is not None else ())]
 
@@ -214,12 +211,11 @@ class LogEnds:
         return next(iter(self.times(place)), None)
 
     def topic_id(self, topic: str) -> str | None:
-        """The id of a topic."""
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
         """Where a log ended at a given time: after the last batch that existed, or interpolated between two samples;
-        None if it is unknown."""
+        None if unknown."""
         row = self._rows.get(place)
         if row is None or at_ms is None or row["samples"] is None:
             return None
@@ -236,8 +232,8 @@ class LogEnds:
         return row["log_start_offset"] if is_whole else None
 
     def most_at(self, place: Place, at_ms: int) -> int | None:
-        """An upper bound of where a log ended at a given time: for a time before the first known batch, the end of this
-        batch; None if no batch is known."""
+        """An upper bound for the end of a log at a given time. Before the first known batch, it is the end of that
+        batch. None if no batch is known."""
         row, end = self._rows.get(place), self.end_at(place, at_ms)
         samples = () if row is None else row["samples"] or ()
         return int(samples[0]["offset"]) + 1 if end is None and samples else end
@@ -249,13 +245,13 @@ class LogEnds:
         return max(((each["offset"], each["timestamp_ms"]) for each in samples), key=lambda each: each[1], default=None)
 
     def ends_batch(self, place: Place, offset: int) -> bool:
-        """Whether a batch of records is known to end with an offset, so that there is a record at the offset and not a
-        marker or a gap."""
+        """Whether a batch of records is known to end with an offset, so the offset has a record, not a marker or a
+        gap."""
         return offset in self.batches(place)[0]
 
     def batches(self, place: Place) -> tuple[list[int], list[int]]:
-        """The last offsets of the batches at the end of a log, from where all are known, and the times by which they
-        existed."""
+        """The last offsets of the batches at the end of a log, as far back as all are known, and the times by which
+        they existed."""
         row = self._rows.get(place)
         first = None if row is None else row["exact_from"]
         samples = () if row is None or first is None else row["samples"] or ()
@@ -263,7 +259,7 @@ class LogEnds:
         return [each["offset"] for each in known], [each["timestamp_ms"] for each in known]
 
     def written_ms(self, place: Place, offset: int) -> int | None:
-        """The time by which the batch with the first record at or after an offset existed; None if unknown."""
+        """The time by which the first record at or after an offset existed, from its batch; None if unknown."""
         row = self._rows.get(place)
         if row is None or row["samples"] is None or row["exact_from"] is None or row["exact_from"] > offset:
             return None
@@ -272,8 +268,8 @@ class LogEnds:
         return int(samples[at]["timestamp_ms"]) if at < len(samples) else None
 
     def share_after_writes(self, place: Place, from_ms: int, to_ms: int, within_ms: int) -> float | None:
-        """The share of a span of time that was at most `within_ms` after a batch was written; None if not every batch
-        of the log is known."""
+        """The share of a time span that was within `within_ms` of the write of the previous batch; None if not every
+        batch of the log is known."""
         row = self._rows.get(place)
         if row is None or row["samples"] is None or row["exact_from"] is None:
             return None
@@ -288,7 +284,7 @@ class LogEnds:
 
 
 def log_ends(context: RuleContext) -> LogEnds:
-    """The ends of all logs, read when a rule first needs them."""
+    """The ends of all logs, which are read when a rule first needs them."""
     return context.once(_log_ends)
 
 
@@ -297,7 +293,7 @@ def _log_ends(context: RuleContext) -> LogEnds:
 
 
 def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds]:
-    """By group, the ends over time of the logs that some groups consume. Running brokers are asked when the records at
+    """By group, the ends over time of the logs that it consumes. Running brokers are asked when the records at
     committed offsets were written."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in context.look(TIMES, groups, times=True).to_pylist():
@@ -306,8 +302,7 @@ def asked_ends(context: RuleContext, groups: Sequence[str]) -> dict[str, LogEnds
 
 
 def ends_of_topic(context: RuleContext, group: str, topic: str) -> LogEnds:
-    """The ends over time of the logs of a topic that a group consumes. From files, those of other topics are read too
-    only if a rule has asked for them."""
+    """The ends over time of a consumed topic's logs. In files, other topics are read too only if a rule needs them."""
     if not context.is_stored:
         return asked_ends(context, (group,)).get(group, LogEnds(()))
     if context.looked_up(SAMPLES.name) is not None:
@@ -316,8 +311,8 @@ def ends_of_topic(context: RuleContext, group: str, topic: str) -> LogEnds:
 
 
 def had_no_members(lives: Sequence[MemberLife], commit: Span) -> bool:
-    """Whether a group had had members, but had none when a commit was written. The order of records decides, because a
-    member may leave in the millisecond of its last commit."""
+    """Whether a group had no members when a commit was written, although it had had some before. The order of records
+    decides, because a member may leave in the same millisecond as its last commit."""
     at = commit.log_offset
     of_log = [each for each in lives if each.log_partition == commit.log_partition]
     there = any(each.joined_at < at and (each.left_at is None or each.left_at > at) for each in of_log)
@@ -325,7 +320,7 @@ def had_no_members(lives: Sequence[MemberLife], commit: Span) -> bool:
 
 
 def stopped_quickly(life: MemberLife) -> int | None:
-    """How long a member belonged to its group, in milliseconds; None if it is still a member, or if its times are
+    """How long a member belonged to its group, in milliseconds; None if it is still a member or its times are
     unknown."""
     if life.left_at is None or life.left_ms is None or life.joined_ms is None:
         return None

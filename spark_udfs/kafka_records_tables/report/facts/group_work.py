@@ -1,4 +1,4 @@
-"""Determines the records that a group has to read while it is prevented from reading."""
+"""Determines which records a group has to read while something prevents it from reading."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Work(NamedTuple):
     words: str
     """A sentence about these records; empty if nothing is known."""
     waiting: int
-    """The known number of records to read."""
+    """The number of records to read, as far as known."""
 
 
 def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
-    """The topics that a group reads, how many partitions have had no commit since a moment, and how many records are
-    waiting."""
+    """The topics that a group reads, how many partitions have had no commit since a given time, and how many records
+    are waiting."""
     rows = context.rows_of_group("current_offsets", group)
     topics = tuple(sorted(rows["topic"].unique().to_pylist()))
     if not topics:
@@ -38,7 +38,7 @@ def work_of(context: RuleContext, group: str, since_ms: int) -> Work:
 
 
 def _work_without_commits(context: RuleContext, group: str) -> Work:
-    """Like `work_of`, for a group without offsets, whose members read their assigned partitions again and again."""
+    """Like `work_of`, for a group without offsets, whose members reread their assigned partitions again and again."""
     assigned = context.rows_of_group("assignments", group)
     places = sorted(set(zip(assigned["topic"].to_pylist(), assigned["partition"].to_pylist(), strict=True)))
     ends = known_ends(context)

@@ -1,8 +1,8 @@
 """Determines which of the logs that groups consume are available up to their end.
 
-If a log is not available, nothing can be concluded: a group may have read all of it or nothing, and its offsets may be
-beyond the end. A copy of one broker's files has only some partitions of a topic, and a report about an earlier moment
-has no ends at all.
+If a log is not available, nothing can be concluded: a group may have read all or none of it, and its offsets may be
+beyond the end. A copy of one broker's files has only some partitions of a topic, and a report about an earlier time has
+no log ends at all.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
 
 _PLACE: Final = ["topic", "partition"]
 _OF_RECORDS: Final = "records_"
-"""The beginning of the names in `scale` that count records."""
+"""The prefix of names in `scale` that count records."""
 
 
 def known_ends(context: RuleContext) -> dict[Place, int]:
-    """The ends of logs whose end is known."""
     return context.once(_ends_by_place)
 
 
 def without_end(context: RuleContext, groups: Iterable[str], topics: Iterable[str] = ()) -> list[Place]:
-    """The partitions that some groups consume, of the given topics or else of all, whose end is unknown."""
+    """The partitions with an unknown end that some groups consume, of the given topics or else of all topics."""
     rows, topics = context.once(_rows_without_end), tuple(topics)
     if not rows.num_rows:
         return []
@@ -45,14 +44,13 @@ def without_end(context: RuleContext, groups: Iterable[str], topics: Iterable[st
 
 
 def partition_count(context: RuleContext, topic: str) -> int | None:
-    """The number of partitions of a topic: as passed by the user, or from brokers or the metadata log; None if it is
-    unknown."""
+    """The number of partitions of a topic: from the user, the brokers or the metadata log; None if unknown."""
     passed = (context.request.partitions or {}).get(topic)
     return passed if passed is not None else context.once(_topics).get(topic, {}).get("partition_count")
 
 
 def replication_factor(context: RuleContext, topic: str) -> int | None:
-    """The number of replicas of each partition of a topic; None if it is unknown."""
+    """The number of replicas of each partition of a topic; None if unknown."""
     return context.once(_topics).get(topic, {}).get("replication_factor")
 
 
@@ -63,9 +61,9 @@ def _topics(context: RuleContext) -> dict[str, dict[str, Any]]:
 
 
 def absent_partitions(context: RuleContext, topic: str) -> list[int]:
-    """The partitions of a coordinators' topic without a log in the source, or with one that the user may not read. If
-    the number of partitions is unknown, missing partitions after the last one in the source are not found. Empty if no
-    ends of logs are known."""
+    """The partitions of a coordinators' topic that have no log in the source, or one that the user may not read. If the
+    number of partitions is unknown, missing partitions after the last one in the source are not found. Empty if no log
+    ends are known."""
     rows = context.table("log_ends")
     there = set(kept(rows, equal(rows, "topic", topic))["partition"].to_pylist())
     if not there:
@@ -75,7 +73,7 @@ def absent_partitions(context: RuleContext, topic: str) -> list[int]:
 
 
 def unreadable_partitions(context: RuleContext, topic: str) -> set[int]:
-    """The partitions of a topic for which the user may not read the folder or one of its files."""
+    """The partitions of a topic with a folder or a file that the user may not read."""
     return {
         each.partition
         for each in context.reading
@@ -84,7 +82,7 @@ def unreadable_partitions(context: RuleContext, topic: str) -> set[int]:
 
 
 def members_known(context: RuleContext, group: str) -> bool:
-    """Whether the log with the members of a group is in the source up to its end."""
+    """Whether the source has the log with a group's members, up to its end."""
     if "members" not in context.tables:
         return False
     count = partition_count(context, OFFSETS)
@@ -92,7 +90,7 @@ def members_known(context: RuleContext, group: str) -> bool:
 
 
 def incomplete_partitions(context: RuleContext, topic: str) -> list[int]:
-    """The partitions of a topic of coordinators whose log is absent, or lacks its end."""
+    """The partitions of a coordinators' topic with a log that is absent or lacks its end."""
     return sorted(
         {*absent_partitions(context, topic), *(each.partition for each in context.ends if each.topic == topic)}
     )
@@ -106,7 +104,7 @@ def ends_of_logs(places: Iterable[Place]) -> str:
 
 
 def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFinding:
-    """Add to a finding a sentence that says for which logs its counts of records are incomplete."""
+    """Add a sentence to a finding that names the logs for which its record counts are incomplete."""
     if not any(number for name, number in finding.scale.items() if name.startswith(_OF_RECORDS)):
         return finding
     topics = [each for each in finding.topics if not each.startswith("__")]
@@ -122,8 +120,8 @@ def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFin
 
 
 def with_known_present(context: RuleContext, finding: ReportFinding) -> ReportFinding:
-    """Take back whether something goes on or is over if the logs of all its groups lack their ends: the files do not
-    show what these groups did after that."""
+    """Remove the statement that a problem continues or is over if the logs of all its groups lack their ends, because
+    the files do not show what these groups did later."""
     logs = context.once(_logs_without_end)
     if finding.is_going_on is None or not logs or not finding.group_ids:
         return finding
@@ -140,12 +138,12 @@ def with_known_present(context: RuleContext, finding: ReportFinding) -> ReportFi
 
 
 def _logs_without_end(context: RuleContext) -> set[int | None]:
-    """The partitions of `__consumer_offsets` that lack more than a copy of a running broker would."""
+    """The partitions of `__consumer_offsets` that lack more than a copy of a running broker usually lacks."""
     return {each.partition for each in context.ends if each.topic == OFFSETS and each.is_certain}
 
 
 def _ends(context: RuleContext) -> pa.Table:
-    """Rows of `log_ends` whose end is known."""
+    """Rows of `log_ends` with a known end."""
     rows = context.table("log_ends")
     is_whole = pc.and_(pc.is_valid(end_offsets(rows)), pc.invert(pc.fill_null(rows["is_cut"], False)))
     ends = pa.table({**{name: rows[name] for name in _PLACE}, "end": end_offsets(rows)})
@@ -158,7 +156,7 @@ def _ends_by_place(context: RuleContext) -> dict[Place, int]:
 
 
 def _rows_without_end(context: RuleContext) -> pa.Table:
-    """Groups with the partitions that they consume and whose end is unknown."""
+    """Groups, with the partitions that they consume and that have no known end."""
     columns = ["group_id", *_PLACE]
     assigned = context.table("assignments")
     assigned = kept(assigned.select(columns), equal(assigned, "group_kind", "classic", "consumer"))

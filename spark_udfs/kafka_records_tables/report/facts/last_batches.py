@@ -1,4 +1,4 @@
-"""How large the last batches of logs are: a table that only the report uses."""
+"""The sizes of the last batches of logs: a table that only the report uses."""
 
 from __future__ import annotations
 

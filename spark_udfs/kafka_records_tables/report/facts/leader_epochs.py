@@ -49,13 +49,13 @@ class EpochStart:
     epoch: int
     offset: int
     before_ms: int | None
-    """The time of the last record before it; None if there is none."""
+    """The time of the last record before the epoch; None if there is none."""
     at_ms: int | None
-    """The time of its first record; None if there is none, or if a cleaner removed it."""
+    """The time of the epoch's first record; None if there is none, or if a cleaner removed it."""
 
 
 def epochs_of(context: RuleContext, topic: str) -> dict[Place, list[EpochStart]]:
-    """The leader epochs of the logs of a topic; only logs for which files show them."""
+    """The leader epochs of the logs of a topic; only those that files show."""
     return {
         (topic, row["partition"]): [
             EpochStart(each["epoch"], each["offset"], each["before_timestamp_ms"], each["timestamp_ms"])

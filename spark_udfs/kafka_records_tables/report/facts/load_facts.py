@@ -1,4 +1,4 @@
-"""What the files of a broker show about a load of a coordinator: how large the log is, and how long its groups were
+"""What a broker's files show about a load of a coordinator: how large the log is, and how long its groups were
 silent."""
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _LEAST: Final = 3
-"""The minimum number of commits in other logs that shows that only this log was silent."""
+"""The minimum number of commits in other logs to show that only this log was silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSize:
-    """How large a log is, and how much of it a cleaner has not touched."""
+    """How large a log is, and how much of it no cleaner has processed."""
 
     evidence: Evidence
     is_dirty: bool
-    """Whether a cleaner could look at more than half of it and has not."""
+    """Whether more than half of it could be cleaned, but no cleaner has processed it."""
 
 
 def log_size(context: RuleContext, topic: str, partition: int) -> LogSize | None:
@@ -56,18 +56,18 @@ class LoadSilence:
     from_ms: int
     to_ms: int
     others: int
-    """Commits in other logs meanwhile."""
+    """Commits in other logs during that time."""
 
     def words(self, log: str) -> str:
-        """A sentence about it."""
+        """A sentence about the silence."""
         along = "" if self.others < _LEAST else f", while groups of other logs committed {counted(self.others, 'time')}"
         lasted = length(self.to_ms - self.from_ms)
         return f" The groups of {log} committed nothing for {lasted}, until {moment(self.to_ms)}{along}."
 
 
 def load_silence(context: RuleContext, topic: str, partition: int, load_ms: int) -> LoadSilence | None:
-    """The last time without commits in a log of `__consumer_offsets` that is as long as a load of it took, if groups of
-    other logs committed meanwhile, or if there is only one such time; None if there is none."""
+    """The last period without commits in a log of `__consumer_offsets` that is as long as loading it took, if groups of
+    other logs committed during it, or if there is only one such period; None if there is none."""
     if topic != OFFSETS:
         return None
     rows = context.table("current_offsets")
@@ -80,7 +80,7 @@ def load_silence(context: RuleContext, topic: str, partition: int, load_ms: int)
     times = {each.from_ms for of_place in spans for each in of_place if each.from_ms is not None}
     found = [(first, then) for first, then in pairwise(sorted(own)) if then - first >= load_ms]
     for first, then in reversed(found):
-        # After a restart, the groups of other logs commit as soon as these are loaded.
+        # After a restart, the groups of other logs commit as soon as those logs are loaded.
         count = sum(then - load_ms <= each < then for each in times)
         if count >= _LEAST or len(found) == 1:
             return LoadSilence(first, then, count)

@@ -1,8 +1,9 @@
-"""Determines why logs no longer begin at their first record, from their files, the settings of the topic, its creation
+"""Determines why logs no longer begin at their first record, based on their files, the topic's settings and creation
 time, and the timestamps of the remaining records.
 
 `UnifiedLog` moves the start of a log for three reasons (`LogStartOffsetIncrementReason`): retention deleted files, a
-client asked for it (DeleteRecords), or the leader's log starts there. Snapshots are a fourth, for the metadata log.
+client asked for it (DeleteRecords), or the leader's log starts there. Snapshots are a fourth reason, for the metadata
+log.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import LogEnds
 
 FIRST_KAFKA_MS: Final = 1_293_840_000_000
-"""1 January 2011, the year of Kafka's first release: no record was written before."""
+"""1 January 2011, the year of Kafka's first release: no record is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +36,36 @@ class LogDeletions:
     is_for_ever: bool
     """Whether no record is deleted because of its age."""
     size: int | None
-    """The bytes to which each partition is limited (retention.bytes); None if no limit is known."""
+    """The size limit of each partition in bytes (retention.bytes); None if no limit is known."""
     is_size_set: bool
     """Whether retention.bytes is known (it may be unlimited)."""
     below_size: Evidence | None
-    """The fact that rules out a deletion by size, if records are not deleted by their age: the logs have fewer bytes
-    than the limit, and such a deletion leaves at least as many (`UnifiedLog.deleteRetentionSizeBreachedSegments`)."""
+    """The fact that rules out deletion by size, if records are not deleted by age: the logs have fewer bytes than the
+    limit, and deletion by size leaves at least that many (`UnifiedLog.deleteRetentionSizeBreachedSegments`)."""
     at_size: Evidence | None
-    """The fact that deletion by size is what moves the start of the logs: each has as many bytes as such a deletion
-    leaves. Logs that lose records by their age earlier stay smaller."""
+    """The fact that shows that deletion by size moves the start of the logs: each has as many bytes as such a deletion
+    leaves. Logs that lose records by age before that stay smaller."""
     inside_files: tuple[Evidence, ...]
-    """Logs that begin inside a file. Empty unless all of them do."""
+    """The logs, if all of them begin in the middle of a file; otherwise empty."""
     has_one_replica: bool | None
-    """Whether the topic has a single replica of each partition; None if that is unknown."""
+    """Whether each partition of the topic has a single replica; None if unknown."""
     knows_files: bool
     """Whether the source shows which files the logs have."""
     never_by_age: Evidence | None
-    """The fact that rules out that records were deleted because of their age: the topic keeps them for ever, is younger
-    than its retention, or its records were too old when they were written."""
+    """The fact that rules out deletion by age: the topic keeps records for ever, or is younger than its retention, or
+    its records were already too old when they were written."""
     early_times: tuple[Evidence, ...]
-    """Remaining records with timestamps long before the time of writing."""
+    """Remaining records with timestamps long before they were written."""
 
     @property
     def is_size_unlimited(self) -> bool:
-        """Whether no record is deleted because of the size of the log."""
+        """Whether no record is deleted because of the log's size."""
         return self.is_size_set and self.size is None
 
     @property
     def is_by_request(self) -> bool:
-        """Whether only DeleteRecords can have moved the start of the logs. Retention deletes whole files, after which a
-        log begins where the next file does. The log of a follower begins where that of its leader does, whose files may
+        """Whether only DeleteRecords can have moved the start of the logs. Retention deletes whole files, so a log then
+        begins where the next file does. A follower's log begins where its leader's log does, but the leader's files may
         begin elsewhere."""
         return bool(self.inside_files) and self.has_one_replica is True
 
@@ -77,7 +78,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
     retention = settings.retention_ms(topic)
     is_for_ever = settings.topic_setting(topic, "retention.ms") == "-1"
     made = next((each for each in reversed(changes_of(context, topic)) if each["event"] == "created"), None)
-    # Its present value says nothing about earlier deletions if somebody changed it.
+    # If the setting was changed, its present value says nothing about earlier deletions.
     is_changed = made is not None and "retention.ms" in (made["changed"] or ())
     created = None if made is None else made["at_timestamp_ms"]
     never = Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever and not is_changed else None
@@ -122,7 +123,7 @@ def _at_size(topic: str, partitions: Sequence[int], rows: dict[int, dict[str, An
     for each in partitions:
         row = rows.get(each, {})
         files = row.get("sizes") or ()
-        # A deletion removes the oldest file while the rest has at least `size` bytes.
+        # A deletion removes the oldest file as long as the rest has at least `size` bytes.
         if not files or row["bytes"] < size or row["bytes"] - files[0]["bytes"] >= 2 * size:
             return None
         there.append(row["bytes"])
@@ -154,7 +155,7 @@ def _inside_files(topic: str, partitions: Sequence[int], rows: dict[int, dict[st
 def _early_times(
     topic: str, partitions: Sequence[int], ends: LogEnds, created: int | None, retention: int | None, at_ms: int
 ) -> tuple[Evidence, ...]:
-    """The latest timestamp in each log, if even that is too early by more than the retention."""
+    """The latest timestamp in each log, if even that is earlier than possible by more than the retention."""
     bound = FIRST_KAFKA_MS if created is None else created - (retention or DAY_MS)
     shows = []
     for partition in partitions:
@@ -176,8 +177,8 @@ def _early_times(
 
 
 def _unit(time: int, at_ms: int) -> str:
-    """The time that a timestamp would mean in seconds instead of milliseconds, in words; empty if this is long before
-    the report."""
+    """The time that a timestamp would mean if its unit were seconds instead of milliseconds, in words; empty if that is
+    long before the report."""
     as_seconds = time * 1000
     return (
         f" (as seconds in place of milliseconds, {time} is {moment(as_seconds)})"

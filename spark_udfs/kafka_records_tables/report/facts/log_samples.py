@@ -52,7 +52,7 @@ TABLE: Final = Table(
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """A row for each log that is found in files."""
+    """A row for each log in files."""
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return
@@ -70,14 +70,14 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
 def unread_from_starts(
     ends: pa.Table, context: Context, *, with_tail: bool = False
 ) -> Iterator[tuple[Unread, INT64, INT64]]:
-    """All records of the logs in `ends`, as `asked_of_logs` gives them, if both ends of a log are known."""
+    """All records of the logs in `ends` with a known start and end, as returned by `asked_of_logs`."""
     start, end = numbers(ends["log_start_offset"]), numbers(ends["log_end_offset"])
     known = np.flatnonzero((end != NONE) & (start != NONE))
     return asked_of_logs(ends, start, end, known, context, with_tail=with_tail)
 
 
 def with_ends(table: Table, ends: pa.Table, made: Mapping[str, list[Any]]) -> pa.RecordBatch:
-    """The rows of a table: the values that were made, and the columns of `ends` with the names of the others."""
+    """The rows of a table: the values in `made`, and the other columns from `ends`."""
     schema = table.schema
     columns = {name: ends[name].combine_chunks() for name in schema.names if name not in made}
     columns |= {name: pa.array(values, schema.field(name).type) for name, values in made.items()}

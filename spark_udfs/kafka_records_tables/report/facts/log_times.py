@@ -1,7 +1,7 @@
-"""When records at offsets that groups committed were written, for running brokers: a table that only the report uses.
+"""When the records at committed offsets were written, for running brokers: a table that only the report uses.
 
-It shows where a log ended at a given time, which `log_samples` shows for files. A Fetch request asks about one offset
-in each of many partitions.
+It shows where a log ended at a given time, as `log_samples` does for files. A Fetch request asks about one offset in
+each of many partitions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 _COMMITTED: Final = 24
-"""The number of committed offsets of each partition that are looked up, evenly spaced."""
+"""The number of committed offsets to look up in each partition, evenly spaced."""
 _UNREAD: Final = 12
-"""The number of offsets between the last commit and the end of the log."""
+"""The number of offsets to look up between the last commit and the end of the log."""
 
 TABLE: Final = Table(
     name="log_times",
@@ -67,7 +67,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
         log = logs.get(key[1:])
         if log is None or None in (log["log_start_offset"], log["log_end_offset"]):
             continue
-        # Without a backlog, no rule asks when it began to grow.
+        # Without a backlog, no rule needs to know when it began to grow.
         if present.get(key, log["log_end_offset"]) < log["log_end_offset"]:
             chosen = chosen_offsets(sorted(offsets), log["log_start_offset"], log["log_end_offset"])
             rows += [{**log, "group_id": key[0], "offset": each} for each in chosen]
@@ -92,7 +92,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatc
 
 def chosen_offsets(committed: Sequence[int], start: int, end: int) -> list[int]:
     """Some of the committed offsets in a log, ascending, and some offsets after them up to its end. If all committed
-    offsets are below the start of the log, the offsets begin at the start."""
+    offsets are below the start of the log, they begin at the start."""
     there = [each for each in committed if start <= each < end]
     if not there and start < end and committed[-1] < start:
         there = [start]

@@ -11,16 +11,16 @@ from typing import Final
 from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
 
 _TIMES: Final = 3
-"""A commit rests if it stays for so many times as long as the group took for the record before it, from when this was
-written until the commit."""
+"""A commit rests if it stays this many times as long as the group took to commit the record before it after that was
+written."""
 _TOGETHER_MS: Final = 100
-"""Records that were written within this time came together."""
+"""Records that were written within this time were written together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A commit after which the group committed nothing else until another record was written, or until the moment of
-    the report."""
+    """A commit after which the group committed nothing else until another record was written, or until the time of the
+    report."""
 
     place: Place
     span: Span
@@ -33,12 +33,12 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class LowCommits:
-    """The commits of a group since one last reached the end of a log."""
+    """The commits of a group since it last reached the end of a log."""
 
     reached: tuple[Place, Span] | None
-    """The last commit that reached the end of its log; None if none is known to have."""
+    """The last commit known to have reached the end of its log; None if there is none."""
     first: Mapping[Place, Span]
-    """For each partition, the first commit after that."""
+    """The first commit for each partition after that."""
     rests: Sequence[Rest]
 
     @property
@@ -48,7 +48,7 @@ class LowCommits:
 
 
 class _Log:
-    """The batches of records at the end of a log. Transaction markers do not count as records."""
+    """The batches of records at the end of a log. Transaction markers do not count."""
 
     def __init__(self, ends: LogEnds, place: Place, at_ms: int) -> None:
         self._offsets, self._times = ends.batches(place)
@@ -58,12 +58,12 @@ class _Log:
         """See `LogEnds.written_ms`."""
 
     def end_at(self, at_ms: int) -> int | None:
-        """Where the log ended at a time; None if that is unknown."""
+        """Where the log ended at a given time; None if unknown."""
         at = bisect_right(self._times, at_ms)
         return self._offsets[at - 1] + 1 if at else None
 
     def next_write(self, from_ms: int) -> int:
-        """When the next batch was written, or the moment of the report."""
+        """When the next batch was written, or the time of the report."""
         at = bisect_right(self._times, from_ms)
         return self._times[at] if at < len(self._times) else self._at_ms
 
@@ -71,9 +71,8 @@ class _Log:
 def low_commits(
     spans: Mapping[Place, Sequence[Span]], ends: Mapping[str, LogEnds], least_ms: int, at_ms: int
 ) -> LowCommits:
-    """The commits of a group since one last reached the end of a log, and those of them that rested for at least
-    `least_ms`. `ends` are the ends of the logs by topic. Commits of which it is unknown whether they reached the end
-    count as if they had."""
+    """The commits of a group since one last reached the end of a log, with those that rested for at least `least_ms`.
+    `ends` are the ends of the logs by topic. Commits that may or may not have reached the end count as if they had."""
     logs = {place: _Log(ends[place[0]], place, at_ms) for place in spans}
     since_ms, reached = -1, None
     for place, of_place in spans.items():
@@ -97,9 +96,8 @@ def _time(span: Span) -> int:
 
 
 def _rest(place: Place, span: Span, log: _Log) -> Rest | None:
-    """A commit that stayed although there was a record to read, for so long that a group that reads it would have
-    committed it, judged by the time that the record before it took. If another commit comes before another record, the
-    group was still at work."""
+    """A commit that stayed although there was a record to read, for longer than the group would need to read and commit
+    it, judged by the record before it. If another commit follows before another record, the group was still at work."""
     from_ms = _time(span)
     end, before_ms, next_ms = log.end_at(from_ms), log.written_ms(span.offset - 1), log.written_ms(span.offset)
     if end is None or before_ms is None or next_ms is None or span.ended_by == "tombstone":

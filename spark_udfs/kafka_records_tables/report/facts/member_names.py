@@ -8,8 +8,8 @@ from typing import Any
 
 
 def member_names(members: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The names of members, by member id: the client id, if it belongs to one member only. Unless it is set, Java
-    consumers have the same client id in all processes; they are then distinguished by their hosts or member ids."""
+    """The names of members, by member id: the client id, if only one member has it. By default, Java consumers have the
+    same client id in all processes; they are then distinguished by host or member id."""
     members = list(members)
     clients = Counter(each["client_id"] for each in members)
     places = Counter((each["client_id"], each["client_host"]) for each in members)

@@ -1,4 +1,4 @@
-"""The base classes of tables about changes in the metadata log, one row for each."""
+"""Base classes of tables about changes in the metadata log, with one row per change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChangeReplay(MetadataReplay):
-    """Collects changes in the order of the log. Each row has `at_timestamp_ms` and `log_offset`."""
+    """Collects changes in log order. Each row has `at_timestamp_ms` and `log_offset`."""
 
     def __init__(self, records: MetadataRecords) -> None:
         super().__init__(records)
@@ -27,7 +27,7 @@ class ChangeReplay(MetadataReplay):
 
 
 def times_of(decoded: DecodedRecords, is_checkpoint: bool) -> list[int | None]:
-    """The times of records; those of a checkpoint have none."""
+    """The times of records; None for records of a checkpoint."""
     if is_checkpoint:
         return [None] * decoded.rows.num_rows
     times: list[int | None] = decoded.rows.column("timestamp_ms").to_pylist()
@@ -40,7 +40,7 @@ class ChangeReader(MetadataReader[ChangeReplay]):
     table: ClassVar[Table]
 
     def _rows(self) -> pa.RecordBatch:
-        # Records of a checkpoint, which have no times, come before those of the log.
+        # Records of a checkpoint have no times. They come before those of the log.
         rows = self._replay.complete()
         rows.sort(key=lambda each: (each["at_timestamp_ms"] is not None, each["log_offset"]))
         return pa.RecordBatch.from_pylist(rows, schema=self.table.schema)

@@ -1,5 +1,5 @@
-"""Groups whose records are in a partition of `__consumer_offsets` that their coordinators do not read, and what
-happened to these groups afterwards."""
+"""Groups with records in a partition of `__consumer_offsets` that their coordinators do not read, and what these groups
+did afterwards."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STILL: Final = 2**62
 
 @dataclass(slots=True)
 class MovedGroup:
-    """A group whose records are in a partition that its coordinator does not read."""
+    """A group with records in a partition that its coordinator does not read."""
 
     group_id: str
     home: int
@@ -48,34 +48,33 @@ class MovedGroup:
     is_there: bool = False
     """Whether the group has members in its new partition."""
     had_members_until_ms: int | None = None
-    """When its last member in its old partition left, STILL if it has not, 0 if it never had one; None if no record
-    shows it. After a restart a coordinator removes the members of old copies as their sessions expire."""
+    """When its last member in its old partition left; STILL if it has not left, 0 if there never was one, None if no
+    record shows it. After a restart, a coordinator removes the members of old copies when their sessions expire."""
     last_old_ms: int | None = None
     """The time of its last commit to an old partition."""
     first_new_ms: int | None = None
     last_new_ms: int | None = None
     """The times of its first and last commit to the new partition."""
     settles_ms: int = 0
-    """The time without a commit after which the group counts as stopped."""
+    """The group counts as stopped after this time without a commit."""
     read_again: int = 0
     is_least: bool = False
-    """Whether the start of a log is unknown, so that the group may have read more records again."""
+    """Whether the start of a log is unknown, so the group may have reread more records."""
     unsure: list[Beginning] = field(default_factory=list)
-    """Partitions that the group either read again from the start, or in which it skipped records; no record shows
-    which."""
+    """Partitions that the group either reread from the start or in which it skipped records; no record shows which."""
     has_passed: bool = False
-    """Whether, in every partition, the group has since committed its old offset or a higher one."""
+    """Whether the group has since committed its old offset or a higher one in every partition."""
     evidence: list[Evidence] = field(default_factory=list)
 
     @property
     def gains_nothing(self) -> bool:
-        """Whether restoring its old offsets would only repeat records: the group has passed them, and skipped no
-        records."""
+        """Whether restoring its old offsets would only repeat records, because the group has passed them and skipped
+        none."""
         return self.has_passed and not self.skipped
 
     @property
     def skipped(self) -> int:
-        """The number of records that it never read if it began at the ends of the logs."""
+        """The number of records it never read, if it began at the ends of the logs."""
         return sum(each.skipped for each in self.unsure)
 
     @property
@@ -84,8 +83,8 @@ class MovedGroup:
         return self.kind == _SHARE
 
     def is_stopped(self, until_ms: int | None, now_ms: int) -> bool:
-        """Whether the group was active until its coordinator stopped at `until_ms`, and is no longer: it has no members
-        in the new partition, and does not commit there any more."""
+        """Whether the group was active until its coordinator stopped at `until_ms` and no longer is: it has no members
+        in the new partition and no longer commits there."""
         if self.is_there or self._worked(until_ms) is not True:
             return False
         return self.last_new_ms is None or now_ms - self.last_new_ms > self.settles_ms
@@ -95,8 +94,8 @@ class MovedGroup:
         return not self.is_there and self.last_new_ms is None and self._worked(until_ms) is False
 
     def _worked(self, until_ms: int | None) -> bool | None:
-        """Whether the group was active until its coordinator stopped: it had members then or, if no record shows this,
-        its last commit was shortly before. None if this is unknown."""
+        """Whether the group was active until its coordinator stopped: it had members or, if no record shows this, its
+        last commit was shortly before. None if unknown."""
         if self.had_members_until_ms is not None:
             return self.had_members_until_ms > (until_ms or 0)
         if self.last_old_ms is None or until_ms is None:
@@ -105,7 +104,7 @@ class MovedGroup:
 
 
 def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
-    """The number of partitions, if it is known, and the groups with records in other partitions."""
+    """The number of partitions, if known, and the groups with records in other partitions than their own."""
     count, old = context.once(_old_places)
     return count, (
         [] if count is None else [MovedGroup(group, partition_for(group, count), each) for group, each in old.items()]
@@ -113,7 +112,7 @@ def moved_groups(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
 
 
 def without_old_copies(context: RuleContext, rows: pa.Table) -> pa.Table:
-    """Rows of groups or members without those in partitions that their coordinators do not read."""
+    """Rows of groups or members, without rows from partitions that their coordinators do not read."""
     _, old = context.once(_old_places)
     copies = kept(rows, equal(rows, "group_id", *old))
     if not copies.num_rows:
@@ -123,8 +122,8 @@ def without_old_copies(context: RuleContext, rows: pa.Table) -> pa.Table:
 
 
 def _old_places(context: RuleContext) -> tuple[int | None, dict[str, tuple[int, ...]]]:
-    """The number of partitions, if it is known, and, for each group with records in partitions other than that of its
-    coordinator, these partitions."""
+    """The number of partitions, if known, and the partitions of each group that has records outside its coordinator's
+    partition."""
     places: dict[str, set[int]] = {}
     for name in ("current_offsets", "groups"):
         rows = context.table(name).group_by(["group_id", "log_partition"]).aggregate([])
@@ -138,8 +137,8 @@ def _old_places(context: RuleContext) -> tuple[int | None, dict[str, tuple[int, 
 
 
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
-    """The number of partitions of the topic: as passed by the user, from the metadata log, or from the available logs
-    if a group is in two of them."""
+    """The number of partitions of the topic: from the user, from the metadata log, or from the available logs if a
+    group is in two of them."""
     said = context.request.partitions
     if said is not None and OFFSETS in said:
         return said[OFFSETS]
@@ -156,13 +155,13 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
         for count in range(highest + 1, 2 * highest + 64)
         if all(partition_for(group, count) in each for group, each in twice.items())
     ]
-    # If a group is in two partitions, one of them is the group's new partition. A few such groups are enough to
-    # determine the number of partitions.
+    # If a group is in two partitions, one of them is its new partition. A few such groups determine the number of
+    # partitions.
     return counts[0] if twice and len(counts) == 1 else None
 
 
 def count_before(moved: Sequence[MovedGroup]) -> int | None:
-    """The earlier number of partitions: the number for which every old copy is in the right partition."""
+    """The earlier number of partitions, with which every old copy is in the right partition."""
     highest = max(max(each.old) for each in moved)
     fits = [
         count
@@ -173,8 +172,8 @@ def count_before(moved: Sequence[MovedGroup]) -> int | None:
 
 
 def add_effects(context: RuleContext, moved: Sequence[MovedGroup]) -> None:
-    """Add facts from the records of the groups: whether they continue, and for the first MOST_GROUPS what they read
-    again."""
+    """Add facts from the groups' records: whether the groups continue and, for the first MOST_GROUPS, what they
+    reread."""
     names = tuple(each.group_id for each in moved[:MOST_GROUPS])
     of_group: dict[str, dict[Offset, list[Span]]] = {}
     for key, value in commit_spans(context, names).items():
@@ -221,10 +220,10 @@ def _usual_ms(spans: Mapping[Offset, Sequence[Span]]) -> int:
 def add_commits(
     moved: MovedGroup, spans: Mapping[Offset, list[Span]], ends: LogEnds, lives: Sequence[MemberLife]
 ) -> None:
-    """Add the evidence of a group's commits; `lives` are its members in the new partition.
+    """Add what a group's commits show; `lives` are its members in the new partition.
 
-    A group that began below the end that the log had when it joined began at the earliest record (`beginning`), and so
-    did its member in its other partitions (`agreed`).
+    If the group began below the end that the log had when it joined, it began at the earliest record (`beginning`), and
+    so did that member in its other partitions (`agreed`).
     """
     joined_ms = min((each.joined_ms for each in lives if each.joined_ms is not None), default=None)
     found: list[tuple[Beginning, MemberLife | None]] = []

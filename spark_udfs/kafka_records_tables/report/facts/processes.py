@@ -1,4 +1,4 @@
-"""Determines whether the members that had a partition one after another are those of several processes."""
+"""Determines whether the members that had a partition one after another belong to several processes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import MemberLife, Place
 
 _LEAST: Final = 2
-"""The number of members that must have taken a partition over from another process. One may be restarted by chance."""
+"""The minimum number of members that must have taken over a partition from another process. One may have been restarted
+by chance."""
 _FORMER: Final = 5
-"""The number of members before one that are compared with it."""
+"""The number of previous members with which a member is compared."""
 Process = tuple[str, str | None]
 """Group instance id or client id, and host."""
 
@@ -23,12 +24,12 @@ def several_failed(
     left: Departures, tries: Sequence[MemberLife], lives: Sequence[MemberLife], places: Sequence[Place]
 ) -> bool:
     """Whether records show that several processes had the first of some partitions until they left, and that few
-    members left without any of them. `tries` are the members that had the partition and left, `lives` all members of
-    the group.
+    members left without having any of the partitions. `tries` are the members that had the partition and left; `lives`
+    are all members of the group.
 
-    A member is of another process than one before it if it took the partition over while the other process was down and
-    came back later, or if it joined while the other one was alive. Otherwise it may be the same process, started
-    again."""
+    A member belongs to another process than an earlier member if it took over the partition while that process was down
+    and came back later, or if it joined while that process was alive. Otherwise it may be the same process,
+    restarted."""
     place = places[0]
     had = [each for each in tries if each.left_ms is not None and each.lost_ms.get(place, each.left_ms) >= each.left_ms]
     without = sum(not each.life.places.intersection(places) for each in left.every)
@@ -59,8 +60,8 @@ def several_failed(
 
 
 def _came_back(joined: Sequence[int], before: int, after: int) -> bool:
-    """Whether the first member of a process that joined after the one at the offset `before` joined after another
-    offset. A killed member may stay in the group while its process is already back."""
+    """Whether the next member of a process, after the one that joined at `before`, joined after the offset `after`. A
+    killed member may stay in the group although its process is already back."""
     at = bisect_right(joined, before)
     return at < len(joined) and joined[at] > after
 
@@ -74,6 +75,6 @@ def _process(life: MemberLife) -> Process:
 
 
 def _alive_until(life: MemberLife, silent_ms: int | None) -> int:
-    """The last time at which a process is known to have run: when its member last committed or joined. It may have been
-    removed by the session timeout."""
+    """The last time at which a process is known to have run: when its member last committed or joined. The session
+    timeout may have removed the member."""
     return (life.joined_ms or 0) if silent_ms is None or life.left_ms is None else life.left_ms - silent_ms

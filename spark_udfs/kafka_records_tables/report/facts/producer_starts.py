@@ -1,4 +1,4 @@
-"""Producers that started with a transactional id that had been used before: a table that only the report uses."""
+"""Producers that started with a transactional id used before: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PREPARE_COMMIT: Final = 2
 _PREPARE_ABORT: Final = 3
 _COMPLETE_ABORT: Final = 5
 _BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
-"""States that a producer's start causes (PrepareAbort, CompleteAbort, PrepareEpochFence), or expiry (Dead)."""
+"""States caused by a producer's start (PrepareAbort, CompleteAbort, PrepareEpochFence) or by expiry (Dead)."""
 _RETRIED_MS: Final = 1000
 """The longest time that a client waits before it requests its producer id again (retry.backoff.max.ms)."""
 _ENDS_RAISE_EPOCHS: Final = 2
@@ -65,13 +65,13 @@ only the time decides.
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The content of a record about a transactional id."""
+    """A record about a transactional id."""
 
     status: int
     producer_id: int
     epoch: int
     version: int
-    """transaction.version with which the record was written."""
+    """The transaction.version with which the record was written."""
     time_ms: int
     offset: int
 
@@ -116,7 +116,7 @@ class Reader(RecordReader):
         acts = [each for each in records if each.is_act]
         gaps = [after.time_ms - before.time_ms for before, after in pairwise(acts)]
         usual = round(median(gaps)) if gaps else None
-        # The version of the coordinator's records depends on the coordinator's version.
+        # The record version depends on the version of the coordinator.
         raised_by_starts = bool(acts) and max(each.version for each in acts) < _ENDS_RAISE_EPOCHS
         last_act: _Record | None = None
         before: _Record | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _QUOTA: Final = "ClientQuotaRecord"
 _ENTITIES: Final = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""The columns of the types of entities (`ClientQuotaEntity`)."""
+"""The columns for the entity types (`ClientQuotaEntity`)."""
 
 TABLE: Final = Table(
     name="quota_changes",
@@ -43,7 +43,7 @@ TABLE: Final = Table(
 
 
 class QuotaReplay(ChangeReplay):
-    """Collects the changes of quotas in the order of the log."""
+    """Collects quota changes in log order."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_QUOTA,)))

@@ -1,4 +1,4 @@
-"""Determines whether the locks of records ran out, or consumers released the records earlier."""
+"""Determines whether the locks of records expired, or consumers released the records earlier."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ TOO_LATE: Final = (
     "(InvalidRecordStateException)?"
 )
 _DEFAULT_MS: Final = 30_000
-"""`group.share.record.lock.duration.ms`, if no record has another value."""
+"""`group.share.record.lock.duration.ms`, if no record sets it."""
 _LEAST: Final = 5
-"""The minimum number of deliveries for a verdict."""
+"""The minimum number of deliveries needed for a verdict."""
 _ACCEPTED: Final = 20
-"""From so many records that were accepted at once, it is known that deliveries did not fail before."""
+"""If this many records were accepted together, earlier deliveries did not fail."""
 _MOST: Final = 0.8
 _TIMES: Final = 3
 _EQUAL: Final = 0.25
-"""The maximum deviation of a time between deliveries from the median, as a share of the median, for the times to count
-as equal."""
+"""The times between deliveries count as equal if they deviate from the median by at most this share of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The deliveries of a topic to a share group that failed, without a long pause, up to the last one."""
+    """The failed deliveries of a topic to a share group, up to the last one, without a long pause."""
 
     since_ms: int
     until_ms: int
     log_partition: int
     log_offset: int
-    """The record of the first one."""
+    """The offset of the record that shows the first one."""
     records: int
-    """Records that were delivered more than once."""
+    """The number of records delivered more than once."""
     deliveries: int
-    """Deliveries of them after the first."""
+    """The number of their deliveries after the first."""
     accepted: int
-    """Records that were accepted at their first delivery before any failed."""
+    """The number of records accepted at their first delivery before any delivery failed."""
     last_accepted: tuple[tuple[int, int], ...]
-    """When the last of them were accepted, and how many."""
+    """When the last of these were accepted, and how many each time."""
     is_first: bool
-    """Whether no delivery had failed long before."""
+    """Whether no delivery failed long before."""
 
     def accepted_since(self, at_ms: int) -> int:
         """How many of the last accepted records were accepted after a given time."""
@@ -66,11 +65,11 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class _Lowered:
-    """The change of a config that made locks shorter."""
+    """A config change that made locks shorter."""
 
     lock_ms: int
     before: str | None
-    """The group's own value before; None if it had none."""
+    """The group's own value before the change; None if it had none."""
     before_ms: int
     at_ms: int
     log_offset: int
@@ -111,8 +110,8 @@ def repeats_of(context: RuleContext, group: str, topic_id: str) -> Repeats | Non
 def lock_verdict(
     context: RuleContext, group: str, topic_id: str, ranges: Iterable[Mapping[str, Any]]
 ) -> Verdict | None:
-    """Weighs whether locks ran out, from the times between the ends of deliveries (rows of `share_deliveries`), and
-    from a change that made them shorter; None if too little is known."""
+    """Judges whether locks expired, from the times between the ends of deliveries (rows of `share_deliveries`) and from
+    a config change that made locks shorter; None if too little is known."""
     told = cluster_settings(context).group_limit(group, LOCK)
     weighed = _by_times(context, group, ranges, told)
     repeats = repeats_of(context, group, topic_id)
@@ -123,7 +122,7 @@ def lock_verdict(
 
 
 def _lowered(context: RuleContext, group: str, repeats: Repeats, told: int | None) -> _Lowered | None:
-    """The last change of the lock of a group, if it made locks shorter, shortly before deliveries began to fail."""
+    """The last change of a group's lock duration, if it made locks shorter shortly before deliveries began to fail."""
     if not context.is_stored:
         return None
     rows = context.look(config_changes.TABLE)
@@ -139,14 +138,14 @@ def _lowered(context: RuleContext, group: str, repeats: Repeats, told: int | Non
     value, at_ms = last["value"], last["at_timestamp_ms"]
     if value is None or not value.isdigit() or at_ms is None or int(value) != told:
         return None
-    # No group has an empty name, so this is the value of all brokers.
+    # An empty group name means the value of all brokers.
     of_all = cluster_settings(context).group_limit("", LOCK)
     before = int(last["before"]) if last["before"] else _DEFAULT_MS if of_all is None else of_all
     if int(value) >= before or not at_ms <= repeats.since_ms <= at_ms + QUIET_MS:
         return None
     after = repeats.accepted_since(at_ms)
     if repeats.is_first and not _ACCEPTED <= repeats.accepted - after >= after:
-        # Either it is unknown whether deliveries failed with longer locks, or they did not with the shorter ones.
+        # Either it is unknown whether deliveries failed with longer locks, or they did not fail with shorter ones.
         return None
     return _Lowered(int(value), last["before"], before, at_ms, last["log_offset"])
 
@@ -154,8 +153,8 @@ def _lowered(context: RuleContext, group: str, repeats: Repeats, told: int | Non
 def _of_change(
     context: RuleContext, group: str, lowered: _Lowered, repeats: Repeats, evidence: tuple[Evidence, ...]
 ) -> Verdict:
-    """The verdict about locks that were made shorter; certain if no delivery had failed before, and no member joined
-    between the change and the first failure."""
+    """The verdict about shortened locks. It is certain if no delivery had failed before, and no member joined between
+    the change and the first failure."""
     lives = member_lives(context, [group]).get(group, [])
     joined = [each for each in lives if lowered.at_ms < (each.joined_ms or 0) <= repeats.since_ms]
     new = tuple(
@@ -212,15 +211,15 @@ def _of_change(
 
 
 def _end(delivered: Mapping[str, Any]) -> list[int | None]:
-    """The end of the last delivery of a range, if a lock that ran out may have ended it."""
+    """The end of the last delivery of a range, if an expired lock may have ended it."""
     return [delivered["log_timestamp_ms"]] if delivered["delivery_state"] == ARCHIVED else []
 
 
 def _by_times(
     context: RuleContext, group: str, ranges: Iterable[Mapping[str, Any]], told: int | None
 ) -> Verdict | None:
-    """The verdict from the times between the ends of deliveries; None if too few are known. A delivery whose lock ran
-    out lasts as long as the lock or longer, with the time until the next one."""
+    """The verdict from the times between the ends of deliveries; None if too few are known. If a lock expired, the time
+    from the end of one delivery to the end of the next is at least as long as the lock."""
     gaps = sorted(
         after - before
         for each in ranges
@@ -250,8 +249,8 @@ def _by_times(
         f"{LOCK}={2 * lock_ms}",
     )
     if usual > _TIMES * lock_ms:
-        # Records wait that long before they are delivered again, regardless of how the deliveries end. So locks may run
-        # out, and nothing shows it.
+        # Records wait that long before they are delivered again, however the deliveries end. So locks may expire
+        # without any sign of it.
         waits = (f"the time of each delivery: {length(usual)} pass from the end of one to the end of the next",)
         return Verdict(statement, lacked=waits, steps=(raised,)) if told is not None and long == len(gaps) else None
     if long >= _MOST * len(gaps):

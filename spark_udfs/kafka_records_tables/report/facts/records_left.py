@@ -35,7 +35,7 @@ TABLE: Final = Table(
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """A row for each log. The batch headers of large logs are not all read, so their records are not counted."""
+    """A row for each log. For large logs, not all batch headers are read, so their records are not counted."""
     ends = parts["log_ends"].combine_chunks()
     if not ends.num_rows:
         return

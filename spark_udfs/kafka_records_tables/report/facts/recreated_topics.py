@@ -1,4 +1,4 @@
-"""Finds out why a topic was deleted and created again, from the records of both events in the metadata log."""
+"""Finds out why a topic was deleted and recreated, from the records of both events in the metadata log."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from kafka_records_tables.report.rule_context import RuleContext, length, listed
 from kafka_records_tables.topics import METADATA
 
 _AT_ONCE_MS: Final = 2_000
-"""A client that uses a topic asks for it again and again while it is missing, at least once a second
-(`retry.backoff.max.ms`), so a broker that creates topics for clients has created it within this time."""
+"""While a topic is missing, clients that use it ask for it at least once a second (`retry.backoff.max.ms`). So a broker
+that creates topics for clients does so within this time."""
 _NEAR_MS: Final = 60_000
-"""Coordinators delete the offsets of a topic within this time after it was deleted."""
+"""Coordinators delete the offsets of a topic within this time after its deletion."""
 _LAST_COMMIT_MS: Final = 60_000
-"""A consumer of an older topic commits its position there within this time after a new topic was created, if it does at
-all: it fetches no more records of the older one, and commits each auto.commit.interval.ms (5 s by default)."""
+"""A consumer of the old topic commits its position there within this time after the new topic was created, if at all:
+it fetches no more records of the old topic, and commits every auto.commit.interval.ms (5 s by default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recreation:
-    """The last deletion of a topic and its creation after it."""
+    """The last deletion of a topic and the creation after it."""
 
     before: dict[str, Any]
-    """The row of `topic_changes` about the creation of the older topic."""
+    """The row of `topic_changes` for the creation of the old topic."""
     deleted: dict[str, Any]
     created: dict[str, Any]
 
     @property
     def since_ms(self) -> int | None:
-        """The time at which the older topic was deleted."""
+        """The time at which the old topic was deleted."""
         at_ms: int | None = self.deleted["at_timestamp_ms"]
         return at_ms
 
     def evidence(self, shows: str, row: dict[str, Any]) -> Evidence:
-        """Evidence in a record of the metadata log."""
+        """Evidence from a record of the metadata log."""
         return Evidence(shows, METADATA, 0, row["log_offset"], row["at_timestamp_ms"])
 
 
@@ -65,8 +65,9 @@ def recreation_of(context: RuleContext, topic: str) -> Recreation | None:
 
 
 def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
-    """The partitions in which groups lost their offsets with a deleted topic and have committed for the new one, in the
-    columns of `regressions`: a coordinator deletes offsets with their topic, so there is no fall."""
+    """The partitions for which groups lost their offsets with a deleted topic and have since committed offsets for the
+    new one, in the columns of `regressions`. These are not falls, because a coordinator deletes offsets with their
+    topic."""
 
     gone = kept(context.table("timeline"), equal(context.table("timeline"), "event", "offsets_deleted"))
     lost: dict[str, list[int]] = {}
@@ -89,9 +90,9 @@ def continued_groups(context: RuleContext) -> list[dict[str, Any]]:
 
 
 def deletion_ms(context: RuleContext, topic: str, back_ms: Mapping[str, int | None]) -> int | None:
-    """When a topic was deleted for the last time before it was recreated, according to the metadata log. Without this
-    log: when groups that had members lost their offsets, if they committed for another topic of the name later
-    (`back_ms`, by group). None if that is unknown too."""
+    """When a topic was last deleted before it was recreated, according to the metadata log. Without this log, it is
+    when groups with members lost their offsets, if they later committed for another topic of that name (`back_ms`, by
+    group). None if that is unknown too."""
 
     found = recreation_of(context, topic)
     if found is not None:
@@ -105,7 +106,8 @@ def deletion_ms(context: RuleContext, topic: str, back_ms: Mapping[str, int | No
 
 
 def groups_at_deletion(context: RuleContext, topic: str, deleted_ms: int | None) -> list[dict[str, Any]]:
-    """The rows of `timeline` by which groups that had members lost their offsets with a topic that was deleted then."""
+    """The rows of `timeline` in which groups with members lost their offsets because a topic was deleted at that
+    time."""
 
     if deleted_ms is None:
         return []
@@ -120,7 +122,7 @@ def _losses_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
 
 
 def topics_of_lost_offsets(context: RuleContext) -> list[str]:
-    """The topics with which groups that had members lost their offsets."""
+    """The topics with which groups with members lost their offsets."""
 
     details = context.once(_lost_by_members)["detail"].unique().to_pylist()
     return sorted({json.loads(each)["topic"] for each in details if each is not None})
@@ -132,8 +134,8 @@ def _lost_by_members(context: RuleContext) -> pa.Table:
 
 
 def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lost: list[int]) -> bool:
-    """Whether a topic was recreated between two commits, between which a group lost offsets: the commits have other ids
-    of the topic, or the metadata log shows its deletion and creation."""
+    """Whether a topic was recreated between two commits, with lost offsets between them: the topic ids of the commits
+    differ, or the metadata log shows its deletion and creation."""
     from_ms, to_ms = before.from_ms, after.from_ms
     if from_ms is None or to_ms is None or not any(from_ms <= at_ms <= to_ms for at_ms in lost):
         return False
@@ -146,8 +148,8 @@ def is_recreated(context: RuleContext, topic: str, before: Span, after: Span, lo
 
 
 def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) -> bool:
-    """Whether the metadata log shows that a topic existed at a given moment and still exists, because its last creation
-    is earlier."""
+    """Whether the metadata log shows that a topic has existed since a given time, because its last creation is
+    earlier."""
 
     last = next(
         (each for each in reversed(changes_of(context, topic)) if each["event"] in ("created", "deleted")), None
@@ -158,8 +160,9 @@ def was_never_deleted(context: RuleContext, topic: str, since_ms: int | None) ->
 
 
 def is_old_position(context: RuleContext, fall: dict[str, Any]) -> bool:
-    """Whether an offset went backwards from a position in an older topic of the same name. A consumer that goes on
-    after a topic was recreated may commit that position once more, and brokers store it with the id of the new topic.
+    """Whether an offset moved backwards from a position in an older topic of the same name. A consumer that keeps
+    running after a topic was recreated may commit that position once more, and brokers store it with the id of the new
+    topic.
     """
 
     found = recreation_of(context, fall["topic"])
@@ -207,13 +210,13 @@ def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
     if configs:
         shows = f"{', '.join(configs)} of {topic} were set when it was created"
         return Verdict(statement, (found.evidence(shows, created),), is_certain=True)
-    # A broker that creates a topic by itself gives it num.partitions, which no record shows. So the number of
+    # A broker that creates a topic automatically uses num.partitions, which no record shows, so the number of
     # partitions proves nothing.
     return Verdict(statement, _asked_in_vain(context, topic, found))
 
 
 def _asked_in_vain(context: RuleContext, topic: str, found: Recreation) -> tuple[Evidence, ...]:
-    """Evidence that a topic was missing for a long time, although groups that read it had members."""
+    """Evidence that a topic was missing for a long time although groups that read it had members."""
     gap = _gap_ms(found)
     if gap is None or gap <= _AT_ONCE_MS:
         return ()

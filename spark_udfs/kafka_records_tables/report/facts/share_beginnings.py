@@ -1,4 +1,4 @@
-"""Where share groups began to read, by the first records of their state: a table that only the report uses."""
+"""Where share groups began to read, from the first records of their state: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.shares.share_batches import StateBatch
 
 _UNSET: Final = -1
-"""The start offset of a share partition that nothing was read of: share.auto.offset.reset decides where it begins."""
+"""The start offset of a share partition that was never read; share.auto.offset.reset decides where reading begins."""
 
 TABLE: Final = Table(
     name="share_beginnings",

@@ -1,5 +1,5 @@
-"""Records that share groups archived, or were delivered several times, over the whole history of their state: a table
-that only the report uses."""
+"""Records that share groups archived or received several times, over the whole history of their state: a table that
+only the report uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AVAILABLE: Final = 0
 ARCHIVED: Final = 4
 _SEVERAL: Final = 2
-"""A range has been delivered several times if it became available again this often."""
+"""A range counts as delivered several times once it has become available again this often."""
 
 TABLE: Final = Table(
     name="share_deliveries",
@@ -67,14 +67,14 @@ class _Released:
     """A range of offsets that became available again."""
 
     times: dict[int, int | None] = field(default_factory=dict)
-    """When it became available, by the number of deliveries before."""
+    """When it became available, by the number of previous deliveries."""
     last: int = -1
     event: Any = None
-    """The record that has it available after its last delivery."""
+    """The record in which it is available after its last delivery."""
 
 
 class Covered:
-    """Offsets that were already reported, as ranges that do not touch."""
+    """Offsets that were already reported, as disjoint ranges that do not touch."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -82,7 +82,7 @@ class Covered:
 
     def add(self, first: int, last: int) -> list[tuple[int, int]]:
         """Add a range, and return the parts of it that are new."""
-        # The ranges at the indexes from `at` to `end` overlap the new one or touch it.
+        # The ranges from index `at` to `end` overlap or touch the new one.
         at = end = bisect_left(self._lasts, first - 1)
         new, begins, ends = [], first, last
         while end < len(self._firsts) and self._firsts[end] <= last + 1:
@@ -112,7 +112,7 @@ class Reader(ShareStateReader):
             return
         seen = self._seen.setdefault(event.key, Covered())
         for first, last, count, state in batches:
-            # A snapshot repeats the ranges of earlier updates.
+            # A snapshot repeats ranges from earlier updates.
             if state == AVAILABLE and count:
                 of_range = self._released.setdefault((event.key, first), _Released())
                 if count not in of_range.times:

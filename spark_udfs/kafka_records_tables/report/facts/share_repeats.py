@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.shares.share_batches import StateBatch
 
 QUIET_MS: Final = 600_000
-"""Failed deliveries belong together if they are no further apart: ten times the longest lock that brokers allow by
-default (`group.share.max.record.lock.duration.ms`)."""
+"""Failed deliveries belong together if they are at most this far apart: ten times the longest lock that brokers allow
+by default (`group.share.max.record.lock.duration.ms`)."""
 _MOST_ACCEPTED: Final = 1000
-"""So many batches of records that were accepted last are kept with their times."""
+"""How many batches of the most recently accepted records are kept with their times."""
 _ACKNOWLEDGED: Final = 2
 _UNDECIDED: Final = -1
 
@@ -73,13 +73,13 @@ class _Failures:
 
 @dataclass(slots=True)
 class _SharePartition:
-    """What the log has shown so far of a share partition."""
+    """What the log shows of a share partition so far."""
 
     accepted: int = 0
     last_accepted: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_MOST_ACCEPTED))
     failures: list[_Failures] = field(default_factory=list)
     counts: dict[int, int] = field(default_factory=dict)
-    """The number of deliveries of records at or above the start offset, if there were two or more."""
+    """The delivery counts of records at or above the start offset, if 2 or more."""
     start: int = 0
 
 
@@ -95,7 +95,7 @@ class Reader(ShareStateReader):
         for first, last, count, state in batches:
             is_failed = state == AVAILABLE and count > 0
             if not known.failures and not is_failed and count < 2:
-                # A snapshot repeats the batches of earlier updates.
+                # A snapshot repeats batches from earlier updates.
                 if state == _ACKNOWLEDGED and event.record == UPDATE:
                     known.accepted += last - first + 1
                     known.last_accepted.append((event.timestamp_ms, last - first + 1))
@@ -106,7 +106,7 @@ class Reader(ShareStateReader):
                 self._count(known, event.timestamp_ms, range(first, last + 1), count)
         start = event.value.start_offset
         if start != _UNDECIDED and start > known.start:
-            # Nothing more is said about records below the start offset.
+            # The log says nothing more about records below the start offset.
             known.start = start
             known.counts = {offset: count for offset, count in known.counts.items() if offset >= start}
 

@@ -1,4 +1,4 @@
-"""A reader of the history of share state, the base class of the tables about it that only the report uses."""
+"""A reader of the history of share state, the base class of tables about it that only the report uses."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
-"""The columns of rows that such a table needs."""
+"""The columns of rows that such tables need."""
 _PICKED: Final = {SNAPSHOT: ("start_offset",), UPDATE: ("start_offset",)}
 
 
 class ShareStateReader(RecordReader):
-    """Passes the records of share state, in the order of the log, to `take_state`."""
+    """Passes the records of share state to `take_state`, in log order."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, "share_group_state", RECORDS, "not used: its share partition is unknown")
@@ -40,6 +40,6 @@ class ShareStateReader(RecordReader):
         return ()
 
     def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
-        """Take a record with its batches. The key of an event is group id, topic id and partition; its value has the
+        """Take a record with its batches. The key of the event has group id, topic id and partition; its value has the
         start offset, and is None for a tombstone."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""Finds groups whose members have begun to leave soon after they join, if it is unknown whether there are records to
+"""Finds groups whose members have begun to leave soon after joining, if it is unknown whether there are records to
 read.
 
-If the ends of the logs are known, rules distinguish two cases: members fail on a record (`crash_loop`), or a job has
-read all records.
+With known log ends, rules distinguish two cases: members fail on a record (`crash_loop`), or a job has read all
+records.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 _TIMES: Final = 5
-"""The factor by which departures of members must be more frequent than before. Members of a job without work leave as
-often as with work."""
+"""The factor by which members must leave more often than before. Members of a job leave equally often with and without
+work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShortStay:
-    """A partition whose offset does not move while members that have it come and go."""
+    """A partition with an offset that does not move while members that have it come and go."""
 
     place: Place
     span: Span
     """The last commit."""
     left: tuple[MemberLife, ...]
-    """The members that had it since then, and left."""
+    """The members that have had it since then, and left."""
 
 
 def short_stays(context: RuleContext) -> dict[str, list[ShortStay]]:
-    """These partitions by group, the one with the most members first."""
+    """Such partitions by group, the one with the most members first."""
     groups = groups_with_departures(context, context.limit("crash_loop.attempts"))
     unknown = {each: places for each in groups if (places := without_end(context, [each]))}
     spans, lives = commit_spans(context, tuple(unknown)), member_lives(context, unknown)
@@ -59,6 +59,6 @@ def _short_stay(
         return None
     first = min(each.joined_ms if each.joined_ms is not None else since for each in lives)
     lasts = max(max(each.left_ms or 0 for each in left) - since, 1)
-    # Count one member more than those that have left, because the next one might have left at once.
+    # Count one more member than have left, because the next one might have left at once.
     often = len(left) * (since - first) >= _TIMES * (len(had) - len(left) + 1) * lasts
     return ShortStay(place, spans[-1], left) if often else None

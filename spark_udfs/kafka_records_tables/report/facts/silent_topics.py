@@ -1,4 +1,4 @@
-"""Topics to which nothing is written any more, although clients wrote to them all the time before."""
+"""Topics to which nothing is written any more, although clients used to write to them steadily."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A topic to which nothing has been written since `last_ms`."""
+    """A topic without writes since `last_ms`."""
 
     topic: str
     partition: int
     offset: int
-    """The place of its last record."""
+    """The offset of its last record."""
     last_ms: int
     usual: UsualGap
-    """The usual interval between its batches before."""
+    """The usual interval between its earlier batches."""
 
 
 def silence_of(context: RuleContext, ends: LogEnds, topic: str, least_ms: int) -> Silence | None:
-    """The silence of a topic in files: nothing was written for at least `least_ms`, and for at least STOP times as long
-    as ever between the batches that are known; None if there is none."""
+    """The silence of a topic in files: nothing was written for at least `least_ms`, and for at least STOP times the
+    longest interval between known batches. None if there is no such silence."""
     rows = context.table("log_ends")
     times: set[int] = set()
     newest: list[tuple[int, int, int]] = []

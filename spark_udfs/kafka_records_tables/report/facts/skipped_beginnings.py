@@ -1,4 +1,4 @@
-"""Records of a recreated topic that a group may have skipped because they were written before it was assigned the
+"""Records of a recreated topic that a group may have skipped because they were written before its members got the
 partitions."""
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ class PossibleSkip:
     group_id: str
     partitions: tuple[int, ...]
     records: int
-    """The offsets from the start of the new logs to their ends at the time when the group was assigned them."""
+    """The number of offsets between the start of the new logs and their ends when the group's members were assigned
+    them."""
     left: int
     """How many of these records are still in the logs."""
     assigned_ms: int
     was_away: bool
-    """Whether the group had no members when the topic was created; otherwise its members got the partitions later."""
+    """Whether the group had no members when the topic was created. If False, its members got the partitions later."""
 
 
 def possible_skips(context: RuleContext, topic: str, first: Iterable[Mapping[str, Any]]) -> list[PossibleSkip]:
-    """The groups that got the partitions of a recreated topic after it had been created, and whose first commits for
-    the new topic (`first`, in the columns of `regressions`) are not below the ends that its logs had when their members
-    were assigned them. Such a group began at these ends, or it read everything before its first commit: no record
-    shows which, unless it once began below the end of another log."""
+    """The groups that may have skipped records of a recreated topic. They got its partitions after it was created, and
+    their first commits for it (`first`, in the columns of `regressions`) are not below the log ends at the time of
+    assignment. Such a group either began at these ends or read everything before its first commit. No record shows
+    which, unless the group once began below the end of another log."""
     commits: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in sorted(first, key=lambda each: each["commit_timestamp_ms"] or 0):
         if row["commit_timestamp_ms"] is not None:
@@ -86,8 +87,8 @@ def _ends_for(context: RuleContext, group: str) -> LogEnds:
 
 
 def _began_below_ends(context: RuleContext, group: str, topic: str, events: list[dict[str, Any]]) -> bool:
-    """Whether the first commit of a group for a partition of another topic was below the end that the log had when it
-    was assigned: its auto.offset.reset is not latest, unless it was restarted with another one since."""
+    """Whether a group's first commit for a partition of another topic was below the end that the log had when it was
+    assigned. If so, auto.offset.reset is not latest, unless the group was restarted with another value since."""
     ends = _ends_for(context, group)
     for (_, other, partition), spans in commit_spans(context, (group,)).items():
         first = spans[0]
@@ -99,7 +100,7 @@ def _began_below_ends(context: RuleContext, group: str, topic: str, events: list
 
 
 def assigned_ms(events: list[dict[str, Any]], topic: str, partition: int, until_ms: int) -> int | None:
-    """When a member was last assigned a partition before a commit."""
+    """When a partition was last assigned to a member before a commit."""
     found = None
     for each in events:
         if each["event"] == "assignment_changed" and each["at_timestamp_ms"] <= until_ms and each["detail"]:

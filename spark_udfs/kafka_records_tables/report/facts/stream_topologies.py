@@ -1,4 +1,4 @@
-"""The topologies of streams groups, and since when they do not match their topics: a table that only the report
+"""The topologies of streams groups, and how long they have not matched their topics: a table that only the report
 uses."""
 
 from __future__ import annotations
@@ -91,7 +91,6 @@ class Reader(RecordReader):
         return ()
 
     def _take(self, event: Any) -> None:
-        """Add the record of a group."""
         known = self._groups.setdefault(event.group_id, {"was_valid": False, "invalid": None, "is_valid": False})
         if event.value.validated_topology_epoch >= 0:
             known.update(was_valid=True, is_valid=True, invalid=None)
@@ -139,5 +138,5 @@ def _subtopologies(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _at(names: Sequence[str], places: Iterable[int]) -> list[str]:
-    """The names at the given places; a damaged record may name places that do not exist."""
+    """The names at the given indexes. A damaged record may contain indexes that do not exist."""
     return sorted(names[place] for place in places if 0 <= place < len(names))

@@ -1,5 +1,5 @@
-"""Finds groups that continue the work of another group: they were created after its last member had left, consume the
-same topics, and their clients look like those of one application."""
+"""Finds groups that continue the work of another group: they were created after its last member left, consume the same
+topics, and their client ids look like those of the same application."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from kafka_records_tables.report.facts.share_beginnings import TABLE as SHARE_BE
 from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext
 
 WITHIN_MS: Final = 30 * MINUTE_MS
-"""The longest time from when the last member of a group leaves until the first one of its successor joins. To deploy an
-application again takes less."""
+"""The longest time between the last member leaving a group and the first member joining its successor. Redeploying an
+application under a new group id takes less."""
 _FIRST_EPOCHS: Final = 2
 """The highest epoch of a group in the first record of its first member."""
 _MOST_TRIED: Final = 5
-"""The number of groups that stopped shortly before another one started, and that are compared with it."""
+"""The maximum number of groups that are compared with a new one, those that stopped shortly before it started."""
 _RETURNS: Final = 3
-"""A group that was away before counts as stopped after so many times its longest absence."""
+"""A group that was away before counts as stopped after this many times its longest absence."""
 
 
 class Began(NamedTuple):
-    """Where a group began in a partition that the group before it had consumed."""
+    """Where a group began in a partition that its predecessor had consumed."""
 
     place: Place
     before: Span
-    """The last commit of the group before."""
+    """The last commit of the predecessor."""
     after: Span
     """The first commit of the group, or the record with the first start offset of a share group."""
     beginning: Beginning
@@ -53,7 +53,7 @@ class Began(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """A group that started without offsets after another one had stopped."""
+    """A group that started without offsets after another group had stopped."""
 
     old: str
     new: str
@@ -65,15 +65,15 @@ class Succession:
     old_lives: Sequence[MemberLife]
     new_lives: Sequence[MemberLife]
     words: tuple[str, ...]
-    """What the client ids or, without any, the names of the two groups have in common."""
+    """The words that the client ids or, failing those, the names of the two groups have in common."""
     began: tuple[Began, ...]
     is_share: bool
     """Whether the new group is a share group."""
 
 
 def successions(context: RuleContext) -> list[Succession]:
-    """All successions, in the order in which the new groups started. A new group has at most one predecessor: the
-    group that stopped last before it."""
+    """All successions, in the order in which the new groups started. A new group has at most one predecessor, the last
+    group that stopped before it started."""
     return context.once(_successions)
 
 
@@ -125,7 +125,7 @@ def _starts(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Sp
 
 
 def _stopped(context: RuleContext) -> dict[str, int]:
-    """The groups without members, and when the last one of each left."""
+    """The groups without members, and when the last member of each left."""
     groups, events = context.table("groups"), context.table("timeline")
     empty = kept(groups, pc.equal(groups["member_count"], 0))["group_id"]
     events = kept(events, equal(events, "event", "emptied"), pc.is_in(events["group_id"], empty.combine_chunks()))
@@ -134,8 +134,8 @@ def _stopped(context: RuleContext) -> dict[str, int]:
 
 
 def _created(context: RuleContext) -> dict[str, int]:
-    """The groups of which the log has the creation, and when each was created. If a cleaner has removed the first
-    records of a group, its epoch is higher."""
+    """The groups whose creation is in the log, and when each was created. If a cleaner has removed the first records of
+    a group, its epoch is higher."""
     events = context.table("timeline")
     events = kept(events, equal(events, "event", "created"), pc.less_equal(events["epoch"], _FIRST_EPOCHS))
     rows = grouped(events, ["group_id"], [("at_timestamp_ms", "max")]).to_pylist()
@@ -143,8 +143,8 @@ def _created(context: RuleContext) -> dict[str, int]:
 
 
 def _topics(context: RuleContext, groups: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The topics that groups committed, or that share groups have state of; without those of an application of Kafka
-    Streams itself, which have its id."""
+    """The topics for which groups have commits or share groups have state, without internal topics of Kafka Streams
+    applications, which have the application id in their names."""
     names = ["group_id", "topic"]
     rows = pa.concat_tables(context.table(each).select(names) for each in ("current_offsets", "share_group_topics"))
     rows = kept(rows, equal(rows, "group_id", *groups)).group_by(names).aggregate([])
@@ -156,7 +156,7 @@ def _topics(context: RuleContext, groups: Iterable[str]) -> dict[str, frozenset[
 
 
 def _are_same(some: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether two groups consume the same topics. A topic without new records has no commit of the new group."""
+    """Whether two groups consume the same topics. The new group has no commits for a topic without new records."""
     return 2 * len(some & others) >= len(some | others)
 
 
@@ -178,7 +178,7 @@ def _succession(
 ) -> Succession | None:
     own, commits = lives.get(new, ()), spans.get(new, {})
     joined = [each.joined_ms for each in own if each.joined_ms is not None]
-    # `share_beginnings` has only share partitions without a start offset that somebody set.
+    # `share_beginnings` excludes share partitions for which a start offset was set.
     if not joined or (not is_share and _were_set(own, commits)):
         return None
     for old in others:
@@ -196,7 +196,7 @@ def _succession(
 
 
 def _were_set(lives: Sequence[MemberLife], commits: Mapping[Place, Sequence[Span]]) -> bool:
-    """Whether somebody set offsets of a group before its first member joined."""
+    """Whether offsets of a group were set before its first member joined."""
     first = first_joined(lives)
     return any(
         each.log_partition == first.log_partition and each.log_offset < first.joined_at
@@ -206,7 +206,7 @@ def _were_set(lives: Sequence[MemberLife], commits: Mapping[Place, Sequence[Span
 
 
 def _may_return(context: RuleContext, lives: Sequence[MemberLife]) -> bool:
-    """Whether a group without members was away before for so long that it may come back, as a job does."""
+    """Whether a group without members was once away so long that it may come back, as a job does."""
     ends: list[tuple[int, int]] = sorted(
         (each.joined_ms, each.left_ms) for each in lives if each.joined_ms is not None and each.left_ms is not None
     )
@@ -219,8 +219,8 @@ def _may_return(context: RuleContext, lives: Sequence[MemberLife]) -> bool:
 
 
 def _common_words(old: str, before: Sequence[MemberLife], new: str, after: Sequence[MemberLife]) -> tuple[str, ...]:
-    """The words that the client ids of two groups have in common. If client ids name no application, the words of the
-    name of one group, if the name of the other has them all."""
+    """The words that the client ids of two groups have in common. If client ids name no application, compares group
+    names: the words of one name, if the other contains them all."""
     of_old, of_new = _words(before), _words(after)
     if of_old or of_new:
         return tuple(sorted(of_old & of_new))
@@ -239,7 +239,7 @@ def _began(
     lives: Sequence[MemberLife],
     joined_ms: int,
 ) -> tuple[Began, ...]:
-    """`ends` is None for a share group: its first start offset is where it began."""
+    """Where the new group began. `ends` is None for a share group, which began at its first start offset."""
     found = []
     for place in sorted(before.keys() & after.keys()):
         last, first = before[place][-1], after[place][0]

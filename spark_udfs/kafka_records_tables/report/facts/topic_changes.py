@@ -1,4 +1,4 @@
-"""When topics were created, deleted, given more partitions or compacted: a table that only the report uses."""
+"""When topics were created, deleted, given more partitions, or compacted: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _CREATED, _DELETED, _CONFIG, _PARTITION = "TopicRecord", "RemoveTopicRecord", "ConfigRecord", "PartitionRecord"
 _TOPIC_CONFIG: Final = 2
-"""The type of a topic's configs (`ConfigResource.Type.TOPIC`)."""
+"""The resource type of topic configs (`ConfigResource.Type.TOPIC`)."""
 _POLICY: Final = "cleanup.policy"
 
 TABLE: Final = Table(
@@ -58,7 +58,7 @@ Compaction begins and ends with `cleanup.policy`, if that changes later.
 
 
 class TopicChangeReplay(ChangeReplay):
-    """Collects the changes of topics in the order of the log."""
+    """Collects topic changes in log order."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(MetadataRecords(context, (_CREATED, _DELETED, _CONFIG, _PARTITION), (_PARTITION,)))
@@ -123,7 +123,7 @@ class TopicChangeReplay(ChangeReplay):
             self._row(topic_id, made["topic"], "partitions_added", at_ms, offset)
 
     def complete(self) -> list[dict[str, Any]]:
-        """The rows, at the end of the log: the partitions of a batch come after the deletions in it."""
+        """The rows, at the end of the log. The partitions of a batch follow the deletions in it."""
         for row in self.rows:
             if row["event"] == "deleted":
                 row["partition_count"] = self._counts.get(row["topic_id"])
@@ -144,7 +144,7 @@ class Reader(ChangeReader):
 
 
 def changes_of(context: RuleContext, topic: str) -> list[dict[str, Any]]:
-    """The changes of a topic in the order of the metadata log; empty without such a log."""
+    """The changes of a topic in the order of the metadata log; empty if there is no such log."""
     return context.once(changes).get(topic, [])
 
 

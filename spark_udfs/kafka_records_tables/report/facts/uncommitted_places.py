@@ -1,4 +1,4 @@
-"""Partitions that members of a group have, and get records of, but for which the group has never committed an
+"""Partitions that a group's members have, and get records from, but for which the group has never committed an
 offset."""
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _INTERNAL: Final = "__"
 _PLACE: Final = ["group_id", "topic", "partition"]
 _OF_TOOLS: Final = re.compile(r"console-consumer-\d+|spark-kafka-(source|relation)-.*|spark-executor-.*")
-"""Groups of tools that are known not to commit: the console consumer without `--group`
-(`ConsoleConsumerOptions` sets `enable.auto.commit` to false), and sources of Spark Structured Streaming."""
+"""Groups of tools that never commit: the console consumer without `--group` (`ConsoleConsumerOptions` sets
+`enable.auto.commit` to false), and sources of Spark Structured Streaming."""
 
 _LEAST_STAY_MS: Final = 10_000
-"""A member that stays for less may not have got to a commit: twice the default of auto.commit.interval.ms."""
+"""A member that stays for less may not have had time to commit: twice the default of auto.commit.interval.ms."""
 
 _Given = tuple[int, int, int]
-"""When a partition was assigned, with partition and offset of the record that shows it."""
+"""When a partition was assigned, and the log partition and offset of the record that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +54,25 @@ class Uncommitted:
     since_ms: int
     """When a member was first assigned one of them."""
     first_at: tuple[int | None, int | None]
-    """Partition and offset of the record that shows it."""
+    """The log partition and offset of the record that shows it."""
     held_ms: int
-    """How long their present members have had all of them, or also earlier members if `with_former` is set."""
+    """How long the present members have had all of them, or any members if `with_former` is set."""
     with_former: bool
-    """Whether earlier members are counted, because the present ones have not been there for long enough."""
+    """Whether earlier members count too, because the present ones have not been there long enough."""
     records: int | None
-    """Records that were written to them since these members have them; None if their times are unknown."""
+    """The number of records written to them since these members got them; None if their times are unknown."""
     restarts: int
-    """How often all members of the group left and others came."""
+    """How often all members of the group left and new ones joined."""
     between: int | None
-    """Records that were written to these partitions while the group had no members; None if that is unknown."""
+    """The number of records written to these partitions while the group had no members; None if unknown."""
     others: dict[Place, Span]
-    """The last commits of the group for other partitions that its members have."""
+    """The group's last commits for its members' other partitions."""
     former: Span | None
-    """The last commit of which the offset was deleted; None if it never committed anything else."""
+    """The last commit for which the offset was deleted; None if the group committed nothing else."""
 
 
 def uncommitted_groups(context: RuleContext, after_ms: int) -> list[Uncommitted]:
-    """The groups with such partitions, if they have had them for `after_ms`, and twice as long as ever passed between
+    """The groups with such partitions, if they have had them for at least `after_ms` and twice the longest time between
     two of their commits."""
     owned = _suspects(context)
     names = sorted(owned)[:MOST_GROUPS]
@@ -84,9 +84,10 @@ def uncommitted_groups(context: RuleContext, after_ms: int) -> list[Uncommitted]
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """The partitions with records that members of stable groups have and for which there is no offset, by group."""
+    """The partitions with records that members of stable groups have but that have no committed offset, by group."""
     groups = context.table("groups")
-    # Kafka Streams commits by itself, and members of Connect are not assigned partitions of topics.
+    # Skip Kafka Streams groups, because Streams commits offsets itself, and Connect groups, because their members are
+    # not assigned topic partitions.
     groups = kept(
         groups,
         equal(groups, "group_kind", "classic", "consumer"),
@@ -188,7 +189,7 @@ def _uncommitted(
 
 
 def _readable_ends(context: RuleContext) -> dict[Place, int]:
-    """Where clients with any isolation level can read up to: not beyond an open transaction."""
+    """How far clients with any isolation level can read: not beyond an open transaction."""
     return context.once(_readable)
 
 
@@ -225,8 +226,8 @@ class _Held:
 
 
 def _held(context: RuleContext, row: dict[str, Any], stays: list[_Stay], limit: int, end: int) -> _Held | None:
-    """How long a partition was held, if it is long enough: by its present member, or else by all members that stayed
-    for long enough to commit."""
+    """How long a partition was held, if that is long enough: by its present member or else by all members that stayed
+    long enough to commit."""
     place, ends = (row["topic"], row["partition"]), log_ends(context)
     own = [each.given[0] for each in stays if each.member_id == row["member_id"]]
     since = own[-1] if own else row["log_timestamp_ms"]
@@ -245,7 +246,7 @@ def _held(context: RuleContext, row: dict[str, Any], stays: list[_Stay], limit: 
 
 
 def _stays(context: RuleContext, group: str) -> dict[Place, list[_Stay]]:
-    """The members that had each partition, in the order of the log. Partitions of a member that left end with it."""
+    """The members that had each partition, in log order. A stay ends when the member leaves."""
     rows = context.table("timeline")
     rows = kept(
         rows,
@@ -270,7 +271,7 @@ def _stays(context: RuleContext, group: str) -> dict[Place, list[_Stay]]:
 
 
 def _times_without_members(context: RuleContext, group: str, since_ms: int) -> list[tuple[int, int]]:
-    """From when to when the group had no members, since a moment; what goes on is left out."""
+    """The finished periods in which the group had no members, after a given time."""
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "group_id", group), equal(rows, "event", "emptied", "member_joined"))
     found: list[tuple[int, int]] = []
@@ -295,8 +296,8 @@ def _sum_if_known(counts: list[int | None]) -> int | None:
 
 
 def _written(logs: LogEnds, place: Place, since_ms: int | None, until_ms: int, end: int) -> int | None:
-    """Records that a member could read since it was assigned a partition; 0 if the first of them are too new, None if
-    the times of its records are unknown."""
+    """The number of records that a member could read since it was assigned a partition; 0 if the first of them are too
+    new, None if the times of the records are unknown."""
     first, then = logs.end_at(place, since_ms), logs.end_at(place, until_ms)
     if first is None or then is None:
         return None if logs.written_ms(place, logs.start(place) or 0) is None else 0

@@ -1,5 +1,5 @@
-"""Determines what is usual for a group from its own history, so that a threshold is needed only if the log shows too
-little history."""
+"""Determines what is usual for a group from its own history, so that thresholds are needed only if the history is too
+short."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Final
 
 LEAST: Final = 10
-"""The minimum number of intervals that show what is usual."""
+"""The minimum number of intervals from which to tell what is usual."""
 STOP: Final = 2
 """A group counts as stopped if it has not committed for this many times its usual interval."""
 _LEAST_COUNTS: Final = 20
-"""Among fewer numbers, 95 % of them are all of them."""
+"""With fewer numbers, 95 % of them means all of them."""
 _PERCENTILE: Final = 95
 
 
@@ -29,7 +29,7 @@ class UsualGap:
 
 
 def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
-    """The usual intervals between some moments; None if there are fewer than LEAST."""
+    """The usual interval between some times; None if there are fewer than LEAST."""
     known = sorted(each for each in times_ms if each is not None)
     gaps = sorted(later - earlier for earlier, later in pairwise(known))
     if len(gaps) < LEAST:
@@ -38,8 +38,8 @@ def usual_gap(times_ms: Iterable[int | None]) -> UsualGap | None:
 
 
 def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
-    """The usual interval in the first half of the given events, if the events of the second half are at most twice as
-    frequent; None if they are more frequent, or if the halves are too small."""
+    """The usual interval in the first half of some events, if events in the second half are at most twice as frequent;
+    None if they are more frequent, or if the halves are too small."""
     known = sorted(times_ms)
     half = len(known) // 2
     before, later = usual_gap(known[: half + 1]), usual_gap(known[half:])
@@ -47,7 +47,7 @@ def as_often_as_ever(times_ms: Iterable[int]) -> UsualGap | None:
 
 
 def usual_most(counts: Iterable[int]) -> int | None:
-    """The number that 95 % of the given numbers do not exceed; None if there are fewer than twenty, because a single
-    one of them could then decide."""
+    """The number that 95 % of the given numbers do not exceed; None if there are fewer than twenty, because then a
+    single one could decide."""
     known = sorted(counts)
     return known[-(-len(known) * _PERCENTILE // 100) - 1] if len(known) >= _LEAST_COUNTS else None

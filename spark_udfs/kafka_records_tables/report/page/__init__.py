@@ -1,4 +1,4 @@
-"""The report as a page: a single HTML file, which makes no requests."""
+"""The report as a page: a single HTML file that makes no requests."""
 
 from kafka_records_tables.report.page.page_file import write_page
 

@@ -1,5 +1,4 @@
-"""Decides which rows of large tables a page leaves out, so that the file is small enough to be sent and opens
-quickly."""
+"""Decides which rows of large tables a page leaves out, so that the file is small enough to send and opens quickly."""
 
 from __future__ import annotations
 
@@ -21,13 +20,14 @@ MOST_BYTES: Final = 14_000_000
 """The limit for all packed tables of a page: with scripts and findings the file stays under 15 MB."""
 
 _MEASURED_ROWS: Final = 40_000
-"""The number of rows from which the size of a table is estimated; smaller tables are packed whole at once."""
+"""The number of rows from which a table's size is estimated. Smaller tables are packed whole."""
 
 _SPARE: Final = 0.97
-"""The share of the estimated room to use. Rows differ in size, and with this share a second cut is rarely needed."""
+"""The share of the estimated space to use. Because rows differ in size, a smaller share makes a second cut rarely
+necessary."""
 
 _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
-"""The tables that readers want most, with their shares of the room; every other table gets one share."""
+"""The tables that readers want most, with their shares of the space. Every other table gets one share."""
 
 
 def command_words(request: ReportRequest, name: str) -> list[str]:
@@ -43,13 +43,13 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
 class CutTables:
     """The tables of a report, cut so that they take at most `most_bytes` of the page.
 
-    Large tables lose rows at their end; small ones stay complete. Rows about groups that findings name are kept first.
+    Large tables lose their last rows; small ones stay complete. Rows about groups that findings name are kept first.
     """
 
     def __init__(self, report: Report, most_bytes: int = MOST_BYTES) -> None:
         self._named = {group for finding in report.findings for group in finding.group_ids}
         self._whole = dict(report.tables)
-        # Estimate the length of a row from the first rows, so that rows that are left out are never packed.
+        # Estimate the length of a row from the first rows, so that rows left out are never packed.
         self._pack({name: table.slice(0, _MEASURED_ROWS) for name, table in self._whole.items()}, whole_texts=True)
         rows = {name: table.num_rows for name, table in self._whole.items()}
         if max(rows.values(), default=0) > _MEASURED_ROWS:
@@ -76,12 +76,12 @@ class CutTables:
         return {name: len(content) for name, (_, content) in self.packed.items()}
 
     def _room(self, most_bytes: int) -> int:
-        """The number of bytes that are left for rows. Dictionaries shrink with the rows, so there is a little more room
-        after a cut."""
+        """The number of bytes that are left for rows. Dictionaries shrink with the rows, so there is slightly more
+        space after a cut."""
         return most_bytes - sum(map(len, self.texts.values()))
 
     def _cut(self, sizes: Mapping[str, float], most_bytes: int) -> dict[str, pa.Table]:
-        """The tables, each with as many rows as there is room for; all of its rows would take `sizes` bytes."""
+        """The tables, each with as many rows as fit; `sizes` are the bytes that all rows of each would take."""
         shares = _shares(sizes, max(self._room(most_bytes), most_bytes / 4))
         return {
             name: (

@@ -1,4 +1,4 @@
-"""An incident on a time axis: the drawing that the page shows next to its words, from rows of the report's tables."""
+"""An incident on a time axis: the drawing that the page shows next to its text, from rows of the report's tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report, ReportFinding
 
 _MOST_MARKS: Final = 300
-"""Maximum number of marks drawn in a lane: more could not be distinguished on a screen."""
+"""The maximum number of marks in a lane. More could not be distinguished on a screen."""
 _MOST_PARTITIONS: Final = 4
 """The maximum number of partitions whose offsets are drawn."""
 _MOST_GROUPS: Final = 50
@@ -35,11 +35,11 @@ _EVENTS: Final = (
     ("rebalance_completed", "rebalances end"),
     ("emptied", "the group becomes empty"),
 )
-"""The events of the table timeline that have a lane, with the name of the lane."""
+"""The events of the table `timeline` that have a lane, with the name of the lane."""
 
 
 def incident_axes(report: Report) -> list[dict[str, Any] | None]:
-    """The drawing of each finding, in their order; None for notes, and if no row has a time."""
+    """The drawing for each finding, in order; None for notes and for findings without any rows that have times."""
     named = {group for each in report.findings if needs_somebody(each) for group in each.group_ids[:_MOST_GROUPS]}
     # Filter out the rows of other groups once, not once per finding.
     tables = {
@@ -55,9 +55,9 @@ def incident_axes(report: Report) -> list[dict[str, Any] | None]:
 
 
 def _axis(report: Report, finding: ReportFinding) -> dict[str, Any] | None:
-    """Lanes with moments, and offsets next to the ends of logs.
+    """Lanes with events, and offsets next to the ends of logs.
 
-    The axis ends at the moment of the report. It begins where the log does, or some time before the incident if the log
+    The axis ends at the time of the report. It begins where the log does, or some time before the incident if the log
     is much longer than that.
     """
     end = report.request.at_timestamp_ms
@@ -121,7 +121,7 @@ def _evidence_times(finding: ReportFinding) -> Iterator[int]:
 
 
 def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
-    """Offsets of groups over time, as far as rows have times: commits, falls, and the present ends of logs."""
+    """Offsets of groups over time, from rows with times: commits, falls, and the present ends of logs."""
     tables = report.tables
     points: dict[tuple[str, str, int], dict[int | None, int | None]] = defaultdict(dict)
     if not finding.group_ids:
@@ -161,7 +161,7 @@ def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
 
 
 def _ends_over_time(report: Report, topic: str, partition: int) -> list[list[int]]:
-    """Moments, each with the offset at which a log ended by then; empty if rules have not asked for them."""
+    """Times, each with the offset at which a log ended then; empty if no rule has requested them."""
     if report.log_samples is None:
         return []
     rows = report.log_samples
@@ -197,7 +197,7 @@ def _times(rows: pa.Table, column: str) -> Any:
 
 
 def _thinned(times: Any) -> list[int]:
-    """The moments, thinned out to as many as can be distinguished, including the first and the last."""
+    """The times, thinned out to as many as can be distinguished, including the first and the last."""
     if len(times) > _MOST_MARKS:
         times = times[np.linspace(0, len(times) - 1, _MOST_MARKS).astype(int)]
     found: list[int] = times.tolist()

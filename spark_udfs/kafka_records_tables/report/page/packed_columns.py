@@ -1,9 +1,9 @@
 """Packs Arrow columns into bytes that deflate compresses well and a browser unpacks quickly.
 
-Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has the same number in
+Texts become numbers in a sorted dictionary that all columns with the same name share. So a group has the same number in
 every table, and numbers sort like the texts. Numbers are stored as differences or as distances from the minimum,
-whichever is shorter, and their bytes are grouped: first the lowest byte of all rows, then the next.
-`assets/unpacking.js` reads this.
+whichever is shorter. Their bytes are grouped: first the lowest byte of all rows, then the next. `assets/unpacking.js`
+reads this format.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ import pyarrow.compute as pc
 from kafka_records_tables.results.cell_texts import plain_texts
 
 _SAFE: Final = 2**51
-"""The limit of numbers that are exact in the floating point of a browser, and so are their differences; larger numbers
-are packed as texts."""
+"""The largest number that a browser represents exactly in floating point, as well as differences of such numbers.
+Larger numbers are packed as texts."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 def packed_text(text: str) -> bytes:
-    """A text in the form of the page: UTF-8, raw deflate, base64. Bytes of a path that are not UTF-8 are escaped."""
+    """A text as the page stores it: UTF-8, raw deflate, base64. Bytes of a path that are not UTF-8 are escaped."""
     return packed_bytes(text.encode(errors="backslashreplace"))
 
 
 def packed_bytes(content: bytes) -> bytes:
-    """Bytes in the form of the page: raw deflate, base64. No text of a record is in the page in plain form."""
+    """Bytes as the page stores them: raw deflate, base64. The page contains no text of a record in plain form."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return b64encode(packer.compress(content) + packer.flush())
 
 
 def shown_columns(table: pa.Table) -> list[str]:
-    """The columns that a page shows. If a time is there as an instant and in milliseconds, only the latter is
+    """The columns that a page shows. If a time exists both as an instant and in milliseconds, only the latter is
     included."""
     names = set(table.column_names)
     return [name for name in table.column_names if not (name.endswith("_timestamp") and f"{name}_ms" in names)]
@@ -60,7 +60,7 @@ def kind_of(column: pa.ChunkedArray, name: str) -> str:
 
 
 class Dictionaries:
-    """The texts of all columns, by the name of the column: `group_id` of every table is one dictionary."""
+    """The texts of all columns, by column name: the `group_id` columns of all tables share one dictionary."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._values: dict[str, pa.LargeStringArray] = {}
@@ -75,7 +75,7 @@ class Dictionaries:
             self._values[name] = values.take(pc.sort_indices(values))
 
     def codes(self, name: str, column: pa.ChunkedArray) -> pa.Int32Array:
-        """The index of each value of a column in the dictionary of the column's name; null for null."""
+        """The index of each value of a column in its dictionary; null for null."""
         return pc.index_in(_texts(column), value_set=self._values[name])
 
     def packed(self) -> dict[str, bytes]:
@@ -118,7 +118,7 @@ def _packed_numbers(column: pa.Array) -> tuple[dict[str, Any], bytes]:
 
 
 def _unsigned(numbers: Numbers) -> npt.NDArray[np.uint64]:
-    """Maps 0, -1, 1, -2, 2 … to 0, 1, 2, 3, 4 …, so that small numbers of either sign have small bytes."""
+    """Maps 0, -1, 1, -2, 2 … to 0, 1, 2, 3, 4 …, so that small numbers of either sign have small codes."""
     return ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
 
 

@@ -1,8 +1,8 @@
 """Writes the page: a single HTML file that contains its scripts, styles and data and makes no requests.
 
-No text of a record is in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text nodes. A
-content security policy allows only the scripts of this package, by their digests, and forbids requests, `eval`, and
-scripts or styles from the data.
+The HTML contains no text of a record: all data is deflated and base64-encoded, and scripts unpack it and show it as
+text nodes. A content security policy allows only the scripts of this package, by their digests, and forbids requests,
+`eval`, and scripts or styles from the data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SCRIPTS: Final = (
     "search.js",
     "start.js",
 )
-"""The scripts, each after the scripts on which it depends. In the page, they are one script."""
+"""The scripts, each after the scripts it depends on. The page joins them into one script."""
 
 _PLOT_SCRIPTS: Final = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
 
@@ -58,7 +58,7 @@ def write_page(report: Report, path: Path | str) -> None:
         The report to show. Rows of large tables are left out so that the file stays under 15 MB; the page says how
         many, and which command prints them.
     path
-        The file. An existing file is replaced.
+        The file to write. An existing file is replaced.
     """
     Path(path).write_bytes(page_bytes(report))
 

@@ -1,4 +1,4 @@
-"""The rules of the report, a module for each subject."""
+"""The rules of the report, with a module for each subject."""
 
 from __future__ import annotations
 
@@ -110,4 +110,4 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *left_out_partitions.RULES,
     *late_partitions.RULES,
 )
-"""All rules, in the order in which the page about them lists them."""
+"""All rules, in the order of the page about them."""

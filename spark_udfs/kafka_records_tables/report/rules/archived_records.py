@@ -36,11 +36,11 @@ KIND: Final = "share_records_archived"
 _SKIPS: Final = "a share group skips offsets at their first delivery"
 _NOT_IN_TIME: Final = "a share group archived records that no consumer acknowledged in time"
 _LEAST_LIMIT: Final = 2
-"""The lowest `share.delivery.count.limit` that brokers allow."""
+"""The lowest `share.delivery.count.limit` that brokers accept."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    # If there are no share partitions, nothing has to be read a second time.
+    # Without share partitions, there is nothing to read a second time.
     if not context.table("share_partitions").num_rows:
         return []
     rows = context.look(TABLE, context.request.groups)
@@ -149,7 +149,7 @@ def _incident(
     )
     records = _records_among(context, name, ranges) if is_rejected else None
     is_usual = is_rejected and count < context.limit(f"{KIND}.rejected_share") * _delivered(ranges)
-    # If the configs are unknown, the limit of the group may be that low. The minimum that brokers allow is 2.
+    # If the configs are unknown, the group's limit may be as low as 2, the minimum that brokers accept.
     unknown = lacking_settings(context) if is_rejected and usual >= _LEAST_LIMIT else ()
     rejected = Verdict(
         f"The consumers of {shown(group)} reject these records (acknowledge with REJECT) at their first deliveries.",
@@ -247,7 +247,7 @@ def _incident(
 
 
 def _delivered(ranges: list[dict[str, Any]]) -> int:
-    """The number of offsets from the first archived one of each partition to the last."""
+    """The number of offsets in each partition from the first to the last archived one, added up."""
     places: dict[int, list[int]] = {}
     for each in ranges:
         places.setdefault(each["partition"], []).extend((each["first_offset"], each["last_offset"]))
@@ -255,14 +255,13 @@ def _delivered(ranges: list[dict[str, Any]]) -> int:
 
 
 def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
-    """Arguments for a command that prints the record at an offset, or the next record if there is none, with its
-    offset."""
+    """Arguments for a command that prints the record at an offset, or the next one, with its offset."""
     place = ("--partition", str(last["partition"]), "--offset", str(last["first_offset"]))
     return (*option("--topic", name or "TOPIC"), *place, "--max-messages", "1", "--property", "print.offset=true")
 
 
 def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str, Any]]) -> Evidence | None:
-    """Evidence that there are records at some of the offsets, because batches in the log of the topic end with them."""
+    """Evidence that some of the offsets have records, because batches in the topic's log end with them."""
     if name is None:
         return None
     ends = log_ends(context)

@@ -66,7 +66,7 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 
 def _unread_state(context: RuleContext) -> str | None:
-    """Why a missing state may exist on the broker; None if all of its topic was read."""
+    """Why missing state may exist on the broker; None if the whole topic was read."""
     unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
     unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
     unread |= unreadable_partitions(context, SHARE_STATE)
@@ -78,7 +78,7 @@ def _unread_state(context: RuleContext) -> str | None:
 
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
-    """Flags for rows of `checks` about work that is under way and takes only a moment in a healthy cluster."""
+    """Flags rows of `checks` about work in progress that is done in a moment in a healthy cluster."""
     is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > context.at_ms - context.limit(SETTLES)
     return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(context, rows))
 
@@ -162,7 +162,7 @@ def unloaded_partitions(context: RuleContext) -> list[int]:
 
 
 def _since_note(kind: str, first_ms: int | None) -> str | None:
-    """How exact the time of the first record with a problem is."""
+    """How exact the time of the first problematic record is."""
     if first_ms is None:
         return "the evidence has no time"
     if kind == "records_misplaced":
@@ -171,12 +171,12 @@ def _since_note(kind: str, first_ms: int | None) -> str | None:
 
 
 def _what(kind: str, case: dict[str, Any]) -> str:
-    """The impact, as a sentence."""
+    """The impact as a sentence."""
     return _NOT_LOADED[case["log_topic"]] if kind == "coordinator_cannot_load" else _WHAT[kind]
 
 
 def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
-    """The groups whose records are in the given logs of the offsets topic, if these could be read."""
+    """The groups with records in the given logs of the offsets topic, if these could be read."""
     if topic != OFFSETS:
         return ()
     rows = context.table("groups")
@@ -184,7 +184,8 @@ def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence
 
 
 def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
-    """A sentence that says whether a coordinator has already read the records, because nothing was committed since."""
+    """A sentence that says whether a coordinator has already read the records, judged by whether anything was committed
+    since."""
     newest = context.once(last_commits)
     last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
@@ -194,7 +195,7 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
 
 
 def groups_shown(groups: Sequence[str]) -> str:
-    """The affected groups, as a sentence with a space after it; empty if there are none."""
+    """The affected groups as a sentence with a trailing space; empty if there are none."""
     if not groups:
         return ""
     has, all_of = ("has its", "it is affected") if len(groups) == 1 else ("have their", "all of them are affected")
@@ -272,14 +273,13 @@ _CHECKS: Final = {
         Level.LOW,
     ),
 }
-"""For each kind of finding: the words of `checks`, the columns that group rows into one finding, and the level if it is
-broken."""
+"""For each kind of finding: its names in `checks`, the columns that group rows into one finding, and its level."""
 
 _NOUNS: Final = {"coordinator_cannot_load": "record"}
 _GATHERED: Final = frozenset(
     ("wrong_partition", "unknown_record_type", "passed_over_by_release", "not_loaded_by_release")
 )
-"""Checks whose rows are about several records each."""
+"""Checks with rows that are about several records each."""
 _NOT_SURE: Final = {
     "coordinator_cannot_load": ("no release of Kafka that this package knows can read past them; a newer one may")
 }
@@ -329,7 +329,7 @@ _NO_STATE: Final = ", and it has no state"
 
 
 _MORE_TABLES: Final = {"coordinator_cannot_load": ("groups",), "share_state_broken": ("log_ends",)}
-"""The tables that only one of these rules uses."""
+"""Tables that only one of these rules uses."""
 
 
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:

@@ -1,5 +1,4 @@
-"""Groups that stopped, and whose work a new group continues without their offsets: an application with another group
-id."""
+"""Groups that stopped and were continued by a new group without their offsets: an application changed its group id."""
 
 from __future__ import annotations
 
@@ -43,14 +42,14 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def _find(context: RuleContext) -> list[Incident]:
     every = [each for each in successions(context) if not _is_made_up(each)]
-    # Jobs that each have a group of their own come one after the other, and leave.
+    # Jobs that each have their own group come and go one after the other.
     old, new = {each.old for each in every}, {each.new for each in every}
     found = [_incident(context, each, each.old in new or each.new in old) for each in every]
     return [each for each in found if each is not None]
 
 
 def _is_made_up(succession: Succession) -> bool:
-    """Whether both names are of groups that are used once (`group_id_random`)."""
+    """Whether both names look like those of groups that are used once (`group_id_random`)."""
     pattern = pattern_of(succession.new)
     return RANDOM in pattern and pattern == pattern_of(succession.old)
 
@@ -209,7 +208,7 @@ def _back(context: RuleContext, succession: Succession) -> NextStep:
     if not succession.is_share:
         offsets = [(each.place, each.before.offset) for each in succession.began]
         return reset_from_file(context, new, f"{what}:", offsets, f", and {since}")
-    # The tool takes no file of offsets for share groups. The first unread record of the old group gives the time.
+    # For share groups, the tool does not accept a file of offsets. Use the time of the old group's first unread record.
     ends, commits = log_ends(context), [(each.place, each.before) for each in succession.began]
     before = min(ends.written_ms(place, commit.offset) or commit.from_ms or 0 for place, commit in commits)
     return context.ask_kafka(

@@ -1,4 +1,4 @@
-"""Loops of consumers that fail on a record, if a cleaner has left few records of them."""
+"""Consumers that repeatedly fail on a record, if a cleaner has removed most of the group's records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _NO_POLL_LIMIT_MS = 1000
 
 
 def cleaned_incidents(context: RuleContext, known: set[str]) -> list[Incident]:
-    """A finding for each group whose members seem to fail on a record; `known` are the groups that already have one."""
+    """A finding for each group whose members seem to fail on a record, except for `known` groups, which already have
+    one."""
     return [_incident(context, each) for each in cleaned_loops(context, known)]
 
 
@@ -88,7 +89,7 @@ def _incident(context: RuleContext, loop: CleanedLoop) -> Incident:
 
 
 def _seen_words(loop: CleanedLoop) -> str:
-    """The rest of a sentence, and another sentence, about the records that are still in the log."""
+    """The end of a sentence, and another sentence, about the records that are still in the log."""
     if loop.by_tombstones:
         return (
             f"the first member left {length(loop.departures[0] - loop.written_ms)} later, at least "
@@ -156,7 +157,7 @@ def _verdicts(context: RuleContext, loop: CleanedLoop) -> dict[str, Verdict]:
 
 
 def _longest_stay(loop: CleanedLoop) -> float:
-    """An upper bound of the mean time for which members were in the group."""
+    """An upper bound for the mean time that members spent in the group."""
     stays = [each for each in map(stopped_quickly, loop.seen) if each is not None]
     if not loop.by_tombstones and stays:
         return float(median(stays))
@@ -164,7 +165,6 @@ def _longest_stay(loop: CleanedLoop) -> float:
 
 
 def _evidence(context: RuleContext, loop: CleanedLoop) -> tuple[Evidence, ...]:
-    """The first departures."""
     if not loop.by_tombstones:
         return departures_shown(loop.seen)
     rows = context.look(DEPARTED, (loop.group_id,)).to_pylist()

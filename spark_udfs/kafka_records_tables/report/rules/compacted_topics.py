@@ -1,4 +1,4 @@
-"""Topics that were switched to compaction, although groups that read them were further behind than the length of a log
+"""Topics that were switched to compaction although groups that read them were further behind than the length of a log
 file."""
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class CompactedTopic:
     """The row of `topic_changes`."""
     ended_ms: int | None
     removed: Mapping[int, int]
-    """By partition, the offsets from the start to the end of the log that have no record."""
+    """By partition, the offsets without a record between the start and the end of the log."""
     file_lengths: Mapping[int, int]
-    """By partition, the offsets in the shortest file before the newest one. The newest file is not compacted."""
+    """By partition, the number of offsets in the shortest file before the newest one, which is never compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Behind:
     group_id: str
     partition: int
     at_risk: int
-    """The number of offsets over which it moved at such times, and at which it may have missed a record."""
+    """The number of offsets it passed at such times, where it may have missed records."""
     times: int
     last: Span
     """The last commit before it continued reading."""
 
 
 def _compacted(context: RuleContext) -> list[tuple[str, Mapping[str, Any], int | None]]:
-    """Topics that were set to compact after their creation, when, and until when."""
+    """Topics that were set to compact after their creation, with the start and end of that setting."""
     found: list[tuple[str, Mapping[str, Any], int | None]] = []
     for topic, rows in context.once(changes).items():
         began, ended_ms = None, None
@@ -70,7 +70,7 @@ def _compacted(context: RuleContext) -> list[tuple[str, Mapping[str, Any], int |
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    # Running brokers show neither when cleanup.policy was changed, nor which records were removed.
+    # Running brokers show neither when cleanup.policy was changed nor which records were removed.
     if not context.is_stored:
         return []
     found = []
@@ -94,8 +94,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _file_lengths(context: RuleContext, topic: str, ends: Mapping[int, int | None]) -> dict[int, int]:
-    """The smallest file of each partition. The first one is left out, because a cleaner merges files into it; if it is
-    the only one before the newest, the newest counts."""
+    """The number of offsets in the smallest file of each partition. The first file is left out, because a cleaner
+    merges files into it. If there is no other file before the newest, the newest counts."""
     found = {}
     for row in context.look(LOG_SIZES, topic=topic).to_pylist():
         starts = sorted(each["offset"] for each in row["sizes"] or () if each["offset"] is not None)
@@ -109,7 +109,7 @@ def _file_lengths(context: RuleContext, topic: str, ends: Mapping[int, int | Non
 
 
 def _behind(context: RuleContext, compacted: CompactedTopic, spans: Mapping[Offset, Sequence[Span]]) -> list[Behind]:
-    """The partitions in which groups were further behind than a file is long while the topic was compacted."""
+    """The partitions in which groups were further behind than the length of a file while the topic was compacted."""
     ends = _known_ends(spans)
     began_ms, until_ms = compacted.began["at_timestamp_ms"], compacted.ended_ms or context.at_ms
     found = []
@@ -134,7 +134,7 @@ def _behind(context: RuleContext, compacted: CompactedTopic, spans: Mapping[Offs
 
 
 class _KnownEnds:
-    """The largest offset that any group had committed by a given time, because a compacted log shows less."""
+    """The largest offset that any group had committed by a given time. Needed because a compacted log shows less."""
 
     def __init__(self, commits: Sequence[tuple[int, int]]) -> None:
         self._times = [at_ms for at_ms, _ in commits]

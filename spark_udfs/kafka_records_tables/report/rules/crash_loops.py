@@ -1,4 +1,4 @@
-"""Consumers that fail on a record, leave, join again and fail on it again."""
+"""Consumers that fail on a record, leave, rejoin, and fail on it again."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ from kafka_records_tables.topics import OFFSETS
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Groups that many members left, with their partitions with records to read, from `lag`. Groups without records to
-    read are left out."""
+    """Groups that many members left, with their partitions that have unread records, from `lag`. Groups without unread
+    records are left out."""
     groups = groups_with_departures(context, context.limit(f"{KIND}.attempts"))
     lag = context.table("lag")
     lag = kept(lag, equal(lag, "group_id", *groups), pc.greater(lag["lag"], 0))
@@ -97,7 +97,7 @@ def find(context: RuleContext) -> list[Incident]:
             # If the offset of a partition moves from time to time, there were fewer attempts since it last moved.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
-            # Internal topics of Kafka Streams come last: what is written to them depends on the records read from other
+            # Internal topics of Kafka Streams come last: what is written to them depends on records read from other
             # topics.
             stuck.sort(
                 key=lambda each: (
@@ -123,8 +123,8 @@ def find(context: RuleContext) -> list[Incident]:
 
 
 def _is_internal(group: str, topic: str) -> bool:
-    """Whether a topic is named as Kafka Streams names the ones that it creates: by its application.id, which is the
-    group id, and their use (`InternalTopicConfig`)."""
+    """Whether a topic has a name like those that Kafka Streams creates: the application.id, which is the group id, and
+    the topic's use (`InternalTopicConfig`)."""
     return topic.startswith(f"{group}-") and topic.endswith(("-repartition", "-changelog"))
 
 
@@ -135,8 +135,8 @@ def _may_be_stuck(
     spans: dict[Offset, list[Span]],
     lives: list[MemberLife],
 ) -> list[tuple[Place, int]]:
-    """Partitions whose offset does not move either while members come and go, each with that offset, if the end of the
-    log is unknown: the record on which members fail may be in one of them, or nothing may be left to read there."""
+    """Other partitions with an unmoved offset and an unknown log end, each with that offset. The record on which
+    members fail may be in one of them, or there may be nothing left to read."""
     since = _since(stuck)
     tried = {place for each in lives if (each.left_ms or 0) >= since for place in each.places}
     found = []
@@ -148,7 +148,7 @@ def _may_be_stuck(
 
 
 def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[StuckPartition]) -> int:
-    """Partitions of a group whose offsets have risen after the first of those that do not move."""
+    """The number of a group's partitions whose offsets have risen after the first of the stuck ones."""
     since = _since(stuck)
     still = {(group, each.topic, each.partition) for each in stuck}
     return sum(rises(of_place, since) for key, of_place in spans.items() if key[0] == group and key not in still)
@@ -168,8 +168,7 @@ def _stuck(
     attempts = [each for each in left if (each.left_ms or 0) >= since]
     if len(attempts) < context.limit(f"{KIND}.attempts"):
         return None
-    # Members that leave while there is nothing to read do not count at present, so they must not count in the past
-    # either.
+    # Members that leave while there is nothing to read do not count now, so they must not count in the past either.
     ends = None if row["unread_timestamp_ms"] is None else log_ends(context)
     usual = usual_attempts(spans[:-1], left, None if ends is None else partial(ends.written_ms, place))
     if len(attempts) < 2 * (usual or 0):
@@ -199,7 +198,7 @@ def _incident(
         along += f" The record on which they fail may also be at {may_be}, which does not move either."
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     moves = others > 0
-    # Unless other partitions move, the loop may begin before any record is processed: then nothing is known about it.
+    # Unless other partitions move, members may fail before they process any record, so nothing is known about it.
     step = first.step if moves or not more else None
     skip = step_past(context, group, (first.topic, first.partition), first.offset, step)
     least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
@@ -322,7 +321,7 @@ def _incident(
 
 
 def _of_process(found: Incident, lone: LoneProcess, lags: list[dict[str, Any]]) -> Incident:
-    """The incident, if only one process may fail: then the record may not be the cause."""
+    """The incident, if possibly only one process fails. Then the record may not be the cause."""
     record = weigh_record(lone, found.verdicts["poison_record"])
     verdicts = {**found.verdicts, PROCESS_DIES: weigh_process(lone), "poison_record": record}
     return replace(found, finding=finding_of_process(lone, found.finding, lags), verdicts=verdicts)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 _KIND: Final = "log_cut"
 _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
-"""Topics whose logs begin at offset 0: they are compacted and not deleted, and a broker refuses DeleteRecords for them
+"""Topics whose logs begin at offset 0: they are compacted and never deleted, and brokers refuse DeleteRecords for them
 (`ReplicaManager.deleteRecords`). A share coordinator deletes records that it no longer needs."""
 
 
 def _cases(context: RuleContext) -> pa.Table:
     ends = context.table("log_ends")
     begins = kept(ends, equal(ends, "topic", *_NEVER_CUT), pc.greater(ends["log_start_offset"], 0))
-    # A topic that is set to delete records loses them by a broker (`coordinator_topic_deletes`).
+    # If a topic is set to delete records, the broker deletes them (`coordinator_topic_deletes`).
     deletes = context.once(deleting_topics) if begins.num_rows else {}
     begins = kept(begins, ~true_where(equal(begins, "topic", *deletes)))
     cut = [
@@ -82,8 +82,8 @@ def _what_is_left(end: MissingEnd) -> str:
 
 
 def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
-    """None if the report is about a moment before the end, or if only a torn batch shows it, which was found while
-    reading."""
+    """The level; None if the report is about a time before the end, or if the only sign is a torn batch, which was
+    found while reading."""
     if context.request.as_of and end.last_ms is not None and end.last_ms >= context.at_ms:
         return None
     if end.is_certain:
@@ -150,7 +150,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _ask_for_policy(context: RuleContext, topic: str) -> Iterator[NextStep]:
-    """The step that shows whether a broker deleted the beginning, if the config of the topic is not in the source."""
+    """The step that shows whether a broker deleted the beginning, if the topic's config is not in the source."""
     if ("topic", topic) not in cluster_settings(context).configs:
         what = (
             f"Ask for the cleanup.policy of {topic}: if it contains delete, brokers delete its records; "
@@ -195,7 +195,7 @@ _WORDS: Final = {
     "log": (_GONE, _GONE_UNSURE),
     "copied": (_COPIED, _COPIED_UNSURE),
 }
-"""The problem, and why it is not certain, by the missing part of the log."""
+"""By missing part of the log, the problem and why it is not certain."""
 
 RULE = ReportRule(
     kind=_KIND,

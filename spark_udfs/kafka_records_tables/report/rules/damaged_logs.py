@@ -1,4 +1,4 @@
-"""Damage that was found while reading, and files that are missing."""
+"""Damage found while reading, and missing files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS, None)
 
 
 def _places(context: RuleContext) -> set[tuple[Any, ...]]:
-    """The records at which a coordinator stops, which are findings of their own."""
+    """The records at which a coordinator stops. They have their own findings."""
     rows = context.table("checks")
     stops = kept(rows, equal(rows, "check", *LOADS)).select(["log_topic", "log_partition", "log_offset"])
     places = zip(*(column.to_pylist() for column in stops.columns), strict=True)
@@ -36,12 +36,12 @@ def _places(context: RuleContext) -> set[tuple[Any, ...]]:
 def _damage_cases(context: RuleContext) -> pa.Table:
     told = _places(context)
     damage: dict[tuple[str | None, bool], list[int]] = {}
-    # Findings that show how much is lost come before findings of tables about the same place.
+    # Findings that show how much is lost come before table findings about the same place.
     by_loss = sorted(enumerate(context.reading), key=lambda each: not (each[1].records or each[1].bytes))
     for at, finding in by_loss:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
-            # If a batch cannot be read, some readers cannot determine its first offset.
+            # If a batch is unreadable, some readers cannot determine its first offset.
             place = (*place, finding.file, finding.position)
             place = place if finding.position is not None else (*place, finding.base_offset)
         if _is_forbidden(finding):
@@ -55,17 +55,17 @@ def _damage_cases(context: RuleContext) -> pa.Table:
 
 
 def _is_forbidden(finding: Finding) -> bool:
-    """Whether a file or folder may only be read by another user."""
+    """Whether only another user may read a file or folder."""
     return finding.what == NOT_READABLE
 
 
 def _is_lost(finding: Finding) -> bool:
-    """Whether there was nothing to read in one of several sources."""
+    """Whether one of several sources had nothing to read."""
     return finding.topic is None and finding.is_about_file
 
 
 def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
-    """The command that reads the damaged log, of one topic: `counts` reads only records of coordinators."""
+    """The command that reads the damaged logs of a topic. `counts` reads only coordinators' records."""
     what, topic = "List every damaged place: file, byte and what is lost", found[0].topic
     if topic == METADATA:
         return context.see(what, Rows("topics"))
@@ -246,7 +246,7 @@ found. Only the first gap of a log is reported. A missing beginning or end is `l
 
 
 def _hidden(context: RuleContext) -> list[Finding]:
-    """A finding for each topic that brokers hide."""
+    """A finding for each topic that the brokers hide."""
     rights = {each.topic: each for each in context.reading if each.reason == MISSING_RIGHT}
     return [rights[topic] for topic in sorted(rights, key=str)]
 

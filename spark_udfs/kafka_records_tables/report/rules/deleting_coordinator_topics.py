@@ -1,4 +1,4 @@
-"""Topics of coordinators whose configs let a broker delete records that coordinators need."""
+"""Topics of coordinators with configs that let a broker delete records that coordinators need."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def _rows(topic: str) -> Rows:
 
 
 def _repair(context: RuleContext, each: Deleting) -> NextStep:
-    """The command that keeps brokers from deleting more records."""
+    """The command that stops brokers from deleting more records."""
     limits = ("--delete-config", ",".join(each.limits)) if each.limits and each.topic != SHARE_STATE else ()
-    # Brokers create the topic of share state with this policy, and with no limit.
+    # Brokers create the share state topic with this policy and without a limit.
     to = "retention.ms=-1,retention.bytes=-1" if each.topic == SHARE_STATE else "cleanup.policy=compact"
     return context.ask_kafka(
         f"Set {to} for {each.topic} at once",
@@ -126,7 +126,7 @@ def _save(context: RuleContext, topic: str) -> tuple[NextStep, ...]:
 
 
 def _without_metadata(context: RuleContext) -> tuple[str, ...]:
-    """Share groups whose state is there, while no record has their name."""
+    """Share groups with state but without any record of their group."""
     rows: Sequence[dict[str, Any]] = kept(
         context.table("checks"), equal(context.table("checks"), "check", STATE_UNNAMED)
     ).to_pylist()

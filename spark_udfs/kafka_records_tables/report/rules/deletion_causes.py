@@ -1,4 +1,4 @@
-"""Weighs why records were deleted, for the rules about records that a group had not read."""
+"""Judges why records were deleted, for rules about records that a group had not read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | None:
-    """Weighs whether records are deleted because of their timestamps; None if records with other timestamps remain."""
+    """Judges whether records are deleted because of their timestamps; None if records with other timestamps remain."""
     if found.is_for_ever or (not found.early_times and found.never_by_age is None):
         return None
     topic = found.topic
@@ -51,8 +51,8 @@ def weigh_early_times(context: RuleContext, found: LogDeletions) -> Verdict | No
 def weigh_request(
     found: LogDeletions, statement: str, steps: tuple[NextStep, ...], otherwise: tuple[Evidence, ...]
 ) -> Verdict:
-    """Weighs whether somebody deleted the records with a request. `otherwise` is the evidence if the files of the log
-    show nothing."""
+    """Judges whether the records were deleted by a request. `otherwise` is the evidence if the log's files show
+    nothing."""
     follows = () if found.is_by_request or not found.inside_files else (f"which replica of {shown(found.topic)} led",)
     return Verdict(
         statement,

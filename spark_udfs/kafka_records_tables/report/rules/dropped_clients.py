@@ -1,4 +1,4 @@
-"""Groups with few rebalances in which one client times out and comes back, again and again, while others stay."""
+"""Groups with few rebalances in which one client repeatedly times out and comes back while others stay."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def enough_rebalances(context: RuleContext, members: Any) -> Any:
-    """The number of rebalances from which on they are too many for groups of given sizes."""
+    """The number of rebalances from which there are too many for groups of given sizes."""
     least, per_member = context.limit("endless_rebalances.least"), context.limit("endless_rebalances.per_member")
     return np.maximum(least, np.maximum(members, 1) * per_member)
 
 
 def dropped_since(context: RuleContext, rows: pa.Table) -> dict[str, int]:
-    """The groups with such a client, each with the time of its first removal, given the last series of rebalances of
-    each group. Others have too few rebalances (a client that leaves and joins makes two) or so many that these are a
-    finding without it."""
+    """The groups with such a client, each with the time of its first removal, given each group's last series of
+    rebalances. Other groups have too few rebalances (a client that leaves and joins causes two), or so many that these
+    are a finding anyway."""
     least = context.limit("endless_rebalances.drops")
     runs = grouped(rows, ["group_id"], [("at_timestamp_ms", "min"), ("member_count", "max"), ("log_offset", "count")])
     count, members = numbers(runs, "log_offset_count"), numbers(runs, "member_count_max")
@@ -39,8 +39,8 @@ def dropped_since(context: RuleContext, rows: pa.Table) -> dict[str, int]:
 
 
 def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> dict[str, int]:
-    """The groups in which one client left at least `least` times after the given moment, seems to have timed out each
-    time, and came back, while other members stayed; each with the time at which it was first removed."""
+    """The groups in which one client left at least `least` times after the given time, apparently timed out each time,
+    and came back, while other members stayed; each with the time of the first removal."""
     found: dict[str, int] = {}
     for group, lives in member_lives(context, since).items():
         left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since[group]]

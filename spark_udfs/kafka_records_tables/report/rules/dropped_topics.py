@@ -1,4 +1,4 @@
-"""Topics that a group read, and to which it no longer subscribes although records are still written to them."""
+"""Topics that a group read and no longer subscribes to, although records are still written to them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MISTAKE, _PURPOSE = "topic_forgotten", "topic_retired"
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A topic that a group read, to which none of its members subscribes, and which is still written."""
+    """A topic that a group read, that none of its members subscribes to, and that is still written to."""
 
     group: str
     topic: str
@@ -43,18 +43,18 @@ class Dropped:
     """Its rows of `deletable_offsets`."""
     unread: int
     written: int | None
-    """Records that were written since; None if their times are unknown."""
+    """The number of records written since; None if their times are unknown."""
     written_ms: int | None
     """When the newest known record was written."""
     since_ms: int | None
     last_reader: MemberLife | None
-    """The member that had the topic last; None if no record shows it."""
+    """The last member that had the topic; None if no record shows it."""
     former: list[MemberLife]
     present: list[MemberLife]
     taken_in: list[str]
-    """Topics that present members have, and that no member with this topic had."""
+    """Topics that present members have, but that no member with this topic had."""
     successors: list[tuple[str, int]]
-    """Groups that began to read it about then, with the times of their first commits."""
+    """Groups that began to read it at about that time, with the times of their first commits."""
     expires_ms: int | None
 
     @property
@@ -64,7 +64,7 @@ class Dropped:
 
 
 def dropped_topics(context: RuleContext) -> list[Dropped]:
-    """All of them, for the rule and for the one about offsets that nobody needs."""
+    """All such topics, for this rule and the rule about offsets that are no longer needed."""
     rows = context.table("deletable_offsets")
     rows = kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed"))
     rows = kept(rows, settled(context, rows))
@@ -126,8 +126,8 @@ def _had_until(life: MemberLife, topic: str) -> int:
 def _successors(
     context: RuleContext, group: str, topic: str, since_ms: int | None, former: list[MemberLife]
 ) -> list[tuple[str, int]]:
-    """Other groups that began to read a topic after the first half of the time in which the group read it, and at most
-    a day before it stopped, or later."""
+    """Other groups that began to read a topic in the second half of the group's own reading time and at most a day
+    before it stopped, or later."""
     if since_ms is None:
         return []
     begins = min((each.joined_ms for each in former if each.joined_ms is not None), default=since_ms)

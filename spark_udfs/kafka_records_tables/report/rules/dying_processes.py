@@ -1,4 +1,4 @@
-"""One process that ends and starts again, as a cause of an offset that does not move."""
+"""One process that ends and restarts, as a cause of an offset that does not move."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class LoneProcess:
     left: Departures
     tries: Sequence[MemberLife]
     stayed: list[str]
-    """The clients of the members that stayed all the time."""
+    """The clients of members that stayed the whole time."""
     read: tuple[Place, int] | None
-    """The other partition that moved in most of its lives, and the number of these lives."""
+    """The other partition that moved in most of the process's lives, and the number of these lives."""
     places: list[Place]
-    """The partitions that its members have had, and all that do not move."""
+    """The partitions that its members had, and all that do not move."""
     record: str
-    """The record on which it may fail, in words."""
+    """The record on which it may fail, as words in a sentence."""
 
     @property
     def is_one(self) -> bool:
@@ -61,7 +61,7 @@ class LoneProcess:
 
     @property
     def who(self) -> str:
-        """Its client ids in a sentence."""
+        """Its client ids as words in a sentence."""
         return listed(self.names)
 
 
@@ -72,8 +72,8 @@ def lone_process(
     spans: dict[Offset, list[Span]],
     lives: Sequence[MemberLife],
 ) -> LoneProcess | None:
-    """The process that may be the only one that fails in the first of some partitions whose offsets do not move; None
-    if several processes fail there."""
+    """The process that may be the only one to fail in the first of some stuck partitions; None if several processes
+    fail there."""
     first, tries = stuck[0], stuck[0].attempts
     since = max(first.span.from_ms or 0, first.unread_ms or 0)
     until = max(each.left_ms or 0 for each in tries)
@@ -97,13 +97,13 @@ def lone_process(
 
 
 def _lives_with_moves(tries: Sequence[MemberLife], spans: Sequence[Span]) -> int:
-    """In how many lives an offset has risen."""
+    """The number of lives in which an offset has risen."""
     rose = [after.log_offset for before, after in pairwise(spans) if after.offset > before.offset]
     return sum(any(each.joined_at < at < (each.left_at or 0) for at in rose) for each in tries)
 
 
 def weigh_process(lone: LoneProcess, *, is_over: bool = False) -> Verdict:
-    """The verdict about a process that ends for another reason than a record."""
+    """The verdict on whether the process ends for a reason other than a record."""
     orderly, silent = left_by_itself(lone.left), silent_before(lone.left)
     is_same = bool(lone.stayed) and lone.is_one and 5 * len(lone.tries) >= 4 * len(lone.left.every)
     facts = (
@@ -123,7 +123,7 @@ def weigh_process(lone: LoneProcess, *, is_over: bool = False) -> Verdict:
 
 
 def _steps(lone: LoneProcess) -> tuple[NextStep, ...]:
-    """The steps of looking at the process, and of letting others do its work."""
+    """The steps of looking at the process and of moving its work to others."""
     last = max(lone.left.every, key=lambda each: each.life.left_ms or 0, default=None)
     ended = max(each.left_ms or 0 for each in lone.tries) - ((last.silent_ms or 0) if last is not None else 0)
     stop = NextStep(
@@ -140,8 +140,8 @@ def _steps(lone: LoneProcess) -> tuple[NextStep, ...]:
 
 
 def weigh_record(lone: LoneProcess, poison: Verdict, *, is_over: bool = False) -> Verdict:
-    """The verdict about the record, if only this process is known to have failed on it. Partitions of other members say
-    nothing about that then."""
+    """The verdict on the record, if only this process is known to have failed on it. Other members' partitions then say
+    nothing about it."""
     orderly, reads = left_by_itself(lone.left), _reads(lone)
     return replace(
         poison,
@@ -164,8 +164,8 @@ def _reads(lone: LoneProcess) -> Evidence | None:
 
 
 def finding_of_process(lone: LoneProcess, finding: ReportFinding, lags: Sequence[dict[str, Any]]) -> ReportFinding:
-    """The finding about a loop, in words that blame neither the record nor the process. `lags` are the rows of `lag` of
-    the group with records to read."""
+    """The finding about a loop, in words that blame neither the record nor the process. `lags` are the group's rows of
+    `lag` with records to read."""
     stays = [each for each in map(stopped_quickly, lone.tries) if each is not None]
     waits = {(each["topic"], each["partition"]): each["lag"] for each in lags}
     unread = [each for each in lone.places if waits.get(each)] or [lone.place]

@@ -1,4 +1,4 @@
-"""Groups whose offsets expired or were deleted while the groups were away, and that restarted from another offset."""
+"""Groups whose offsets expired or were deleted while they were away, and that restarted from other offsets."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "expired_and_began_again"
 _CAUSES: Final = {"expired", "group_deleted", "offset_deleted"}
-"""Causes in `disappearances` that remove offsets of a topic that still exists."""
+"""Causes in `disappearances` that remove offsets of existing topics."""
 _BY_CLEAN_UP: Final = {"expired", "group_expired"}
 _BY_REQUEST: Final = {"group_deleted", "offset_deleted"}
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A partition with a commit after its offset had been deleted."""
+    """A partition with a commit made after its offset was deleted."""
 
     topic: str
     partition: int
@@ -64,11 +64,11 @@ class Restart:
     after: Span
     began: Beginning
     member: MemberLife | None
-    """The member that made this commit; None if records do not show one."""
+    """The member that made this commit; None if records do not show exactly one."""
 
 
 def _suspects(context: RuleContext) -> list[str]:
-    """Groups whose offsets may have been deleted by a clean-up, and that have offsets now."""
+    """Groups that have offsets now, but may have lost earlier ones to a clean-up."""
     rows = context.table("activity")
     counts = [rows[name] for name in ("expirations", "likely_expirations", "deletions", "likely_deletions")]
     counts.append(rows["unclear_deletions"])

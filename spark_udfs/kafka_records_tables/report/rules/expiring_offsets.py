@@ -1,4 +1,4 @@
-"""Offsets that expire soon, of groups that are active or were recently."""
+"""Offsets of active or recently active groups that expire soon."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kafka_records_tables.topics import OFFSETS
 
 
 def _due(context: RuleContext, within_ms: int) -> pa.Table:
-    """The offsets that expire within some time and were not abandoned on purpose."""
+    """The offsets that expire within a given time and were not abandoned on purpose."""
     rows = context.table("expirations")
     expires = rows["expires_timestamp_ms"]
     return kept(
@@ -55,7 +55,7 @@ def _due(context: RuleContext, within_ms: int) -> pa.Table:
 def _cases(context: RuleContext) -> pa.Table:
     due = _due(context, context.limit("offsets_expiring.within"))
     members = looked_up(due["group_id"], context.table("groups"), "group_id", "member_count")
-    # In a group with members, offsets expire only for topics that the group does not subscribe to.
+    # In a group with members, only offsets for topics that it does not subscribe to expire.
     due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(context, due))
     cases = grouped(
         due,

@@ -1,4 +1,4 @@
-"""The causes of offsets that went backwards, and the falls from offsets that their logs may not have."""
+"""The causes of offsets that moved backwards, and falls from offsets that their logs may not have."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def places_of(case: dict[str, Any]) -> list[Place]:
-    """The partition in which each offset went backwards."""
+    """The partition in which each offset moved backwards."""
     return list(zip(case["topic_list"], case["partition_list"], strict=True))
 
 
 def not_in_logs(context: RuleContext, case: dict[str, Any]) -> tuple[list[Place], list[Place]]:
-    """The partitions whose higher offset may be beyond the end of the log, because that end is unknown, and the
-    partitions whose higher offset is beyond it. The log has no records up to there: nobody has consumed them, or the
-    log was cut and they are gone. So a fall from there repeats nothing."""
+    """The partitions whose higher offset may be beyond an unknown log end, and those whose higher offset is beyond the
+    log end. In the latter, the log has no records up to there: they were never consumed, or the log was truncated. So a
+    fall from there repeats nothing."""
     if "sawtooth" in case["kind_distinct"]:
-        # Two consumers reached the higher offsets again and again, so the log has records up to there.
+        # Two consumers repeatedly reached the higher offsets, so the log has records up to there.
         return [], []
     ends = known_ends(context)
     highest = dict(zip(places_of(case), case["from_offset_list"], strict=True))
@@ -57,7 +57,7 @@ def _falls_shown(case: dict[str, Any], shows: str) -> tuple[Evidence, ...]:
 
 def _nobody_read(context: RuleContext, case: dict[str, Any]) -> tuple[Evidence, ...]:
     """Evidence that no member had read up to the higher offsets, because the group had no members when they were
-    committed; empty if it had some, or if its earlier records are missing."""
+    committed. Empty if it had members, or if its earlier records are missing."""
     at, log = case["from_commit_timestamp_ms_list"][0], case["log_partition_list"][0]
     if at is None or not has_all_records(context, log):
         return ()
@@ -69,7 +69,7 @@ def _nobody_read(context: RuleContext, case: dict[str, Any]) -> tuple[Evidence, 
 
 
 def _written_along(context: RuleContext, case: dict[str, Any]) -> list[str]:
-    """Other groups that got offsets of the topic in the same second as this one, and had no members then either."""
+    """Other groups that committed offsets of the topic in the same second as this one, also without members."""
     at, topic = case["from_commit_timestamp_ms_list"][0], case["topic_list"][0]
     rows = context.table("current_offsets")
     times = numbers(rows, "commit_timestamp_ms", -(2**62))
@@ -80,8 +80,7 @@ def _written_along(context: RuleContext, case: dict[str, Any]) -> list[str]:
 
 
 def _had_members(lives: Iterable[MemberLife], at_ms: int) -> bool:
-    """Whether one of these was a member at a given time, or up to a second before it, because a member commits when it
-    leaves."""
+    """Whether any of these was a member at a given time or up to a second before it. Members commit when they leave."""
     return any(
         (each.joined_ms or 0) <= at_ms and (each.left_ms is None or each.left_ms >= at_ms - SECOND_MS) for each in lives
     )

@@ -1,4 +1,4 @@
-"""Processes that use the same transactional id at the same time, so that each start fences the other process."""
+"""Processes that use the same transactional id at the same time, so each start fences the other process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kafka_records_tables.topics import TRANSACTIONS
 
 KIND: Final = "producers_fence"
 _IDLE_MS: Final = 250
-"""The shortest time in which a process can be restarted."""
+"""The shortest time in which a process can restart."""
 _LEAST_LEFT: Final = 2
-"""The minimum number of starts that a cleaned log must still have."""
+"""The minimum number of starts that a cleaned log must still contain."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
     least = context.limit(f"{KIND}.starts")
-    # Each start of a producer raises its epoch.
+    # Each start raises the producer's epoch.
     if not any((each or 0) >= least for each in context.table("transactions")["producer_epoch"].to_pylist()):
         return []
     starts: dict[str, list[dict[str, Any]]] = {}
@@ -47,8 +47,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _groups(context: RuleContext, run: list[dict[str, Any]]) -> tuple[str, ...]:
-    """The groups for which these producers commit offsets in their transactions, and that members leave again and
-    again: each fenced process closes its consumer too."""
+    """The groups for which these producers commit offsets, and which members leave repeatedly because each fenced
+    process also closes its consumer."""
     departures = context.once(_departures)
     leaves = [each for each, times in departures.items() if sum(at >= run[0]["log_timestamp_ms"] for at in times) > 1]
     commits = context.look("offset_commits", leaves) if leaves else None
@@ -60,20 +60,21 @@ def _groups(context: RuleContext, run: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _departures(context: RuleContext) -> dict[str, list[int]]:
-    """When members left, for groups that many members have left."""
+    """When members left, for groups that many members left."""
     groups = groups_with_departures(context, context.limit(f"{KIND}.starts"))
     lives = member_lives(context, groups).items()
     return {group: [each.left_ms for each in of_group if each.left_ms is not None] for group, of_group in lives}
 
 
 def _at_once(run: list[dict[str, Any]]) -> int:
-    """The number of starts that came too soon after the previous activity for a restart."""
+    """The number of starts that followed the previous activity too soon for a restart."""
     return sum(each["idle_ms"] <= _IDLE_MS for each in run)
 
 
 def _were_more(run: list[dict[str, Any]], overlapping: list[dict[str, Any]], least: int) -> bool:
-    """Whether there were more starts than a cleaned log has left, according to the epoch. A start raises it by one, or
-    by two if it aborts a transaction. A timeout raises it as well, so all starts that are left must be of this kind."""
+    """Whether, according to the epoch, there were more starts than the cleaned log still contains. A start raises the
+    epoch by one, or by two if it aborts a transaction. A timeout raises it too, so all remaining starts must be of this
+    kind."""
     is_like_those = (
         len(run) == len(overlapping) >= _LEAST_LEFT
         and 2 * _at_once(run) >= len(run)
@@ -83,13 +84,13 @@ def _were_more(run: list[dict[str, Any]], overlapping: list[dict[str, Any]], lea
 
 
 def _starts_by_epoch(run: list[dict[str, Any]]) -> int:
-    """The number of starts that the last epoch needs if each of them aborted a transaction."""
+    """The minimum number of starts for the last epoch, if each aborted a transaction."""
     return int(run[-1]["producer_epoch"]) // 2
 
 
 def _is_producer_per_transaction(run: list[dict[str, Any]]) -> bool:
     """Whether a program seems to open a producer for each transaction, which is slow but safe: no start aborts a
-    transaction, and each producer has done one."""
+    transaction, and each producer performed one."""
     return not any(each["has_aborted"] for each in run) and all(each["commits"] <= 1 for each in run)
 
 

@@ -1,4 +1,4 @@
-"""Weighs whether a group reads more slowly because it has fewer members than when it kept up."""
+"""Judges whether a group reads more slowly because it has fewer members than when it kept up."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CAUSE: Final = PossibleCause(
     "for: members left when the backlog began to grow",
 )
 _AS_FAST: Final = 0.8
-"""A member reads as fast as before if it reads this share of what it read then."""
+"""A member reads as fast as before if it reads at least this share of what it read then."""
 
 
 def weigh_members(
     context: RuleContext, group: str, kept_up: tuple[int, int], until_ms: int, rates: tuple[float, float]
 ) -> Verdict | None:
-    """Weighs whether members that left are missing.
+    """Judges whether members that left are missing.
 
-    `kept_up` is the time in which the group kept up, `until_ms` the end of the growth of its backlog; `rates` are the
-    records per second that it read then, and reads now. None if it does not have fewer members.
+    `kept_up` is the time in which the group kept up; `until_ms` is when its backlog stopped growing; `rates` are the
+    records per second that it read then and reads now. None if it does not have fewer members.
     """
     lives = member_lives(context, [group]).get(group, [])
     from_ms, since_ms = kept_up
@@ -36,7 +36,7 @@ def weigh_members(
     if not 0 < now < before:
         return None
     left = [each for each in lives if each.left_ms is not None and since_ms - MINUTE_MS <= each.left_ms <= until_ms]
-    # Clients that came back, also under another member id, are not missing.
+    # Clients that came back, even under another member id, are not missing.
     there = {each.name for each in lives if each.left_at is None}
     gone = sorted((each for each in left if each.name not in there), key=lambda each: each.left_ms or 0)
     if not gone:

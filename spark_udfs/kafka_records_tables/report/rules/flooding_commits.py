@@ -36,7 +36,7 @@ from kafka_records_tables.report.rule_context import (
 
 
 def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
-    """The windows in which a group commits too often; other windows do not make up for them."""
+    """The windows in which a group commits too often. Quieter windows do not make up for them."""
     commits = numbers(rows, "commits")
     # The mean interval between commits, weighted by the number of commits.
     timed = commits * np.asarray(rows["commit_interval_ms"].is_valid().to_numpy(), np.int64)
@@ -92,8 +92,8 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _spans_ms(context: RuleContext, windows: pa.Table) -> Any:
-    """How long each group could commit in each of its windows: since the window or the group began, until the window or
-    the log ended. A minute at least, because a few busy seconds are not a rate."""
+    """How long each group could commit in each of its windows: from the start of the window or the group to the end of
+    the window or the log. At least a minute, because a few busy seconds are not a rate."""
     began = numbers(windows, "window_start_timestamp_ms")
     events = context.table("timeline")
     created = grouped(kept(events, equal(events, "event", "created")), ["group_id"], [("at_timestamp_ms", "min")])
@@ -175,7 +175,7 @@ _LESS_METADATA = (
 
 
 def _created_ms(context: RuleContext, group: str) -> int | None:
-    """The time of the first record of a group: in its first hour it did not commit before that."""
+    """The time of the first record of a group: in its first hour, it could not commit before that."""
     events = context.rows_of_group("timeline", group)
     own = kept(events, equal(events, "event", "created"))
     first: int | None = pc.min(own["at_timestamp_ms"]).as_py()
@@ -183,7 +183,7 @@ def _created_ms(context: RuleContext, group: str) -> int | None:
 
 
 def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
-    """A sentence: `activity` counts by hours, and earlier hours were not examined."""
+    """A sentence about accuracy: `activity` counts by hour, and earlier hours were not examined."""
     began = "the first hour with so many commits; they may have begun in the hour before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < context.at_ms - context.limit("commits_flooding.lately"):
         return "or earlier: only the last hours were examined"

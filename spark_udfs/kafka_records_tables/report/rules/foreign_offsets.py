@@ -1,5 +1,4 @@
-"""Offsets that a tool wrote for a group although they belong to another log: they are beyond the end of the group's
-log."""
+"""Offsets that a tool wrote for a group but that belong to another log, because they are beyond the end of this one."""
 
 from __future__ import annotations
 
@@ -62,13 +61,13 @@ class ForeignOffset:
     joined_since: bool
     """Whether a member has joined the group since the commit."""
     after: Span | None
-    """The next commit of the group."""
+    """The group's next commit."""
     began: Beginning | None
     """Where the group's consumers began after the commit; None if they have not begun."""
 
     @property
     def skipped(self) -> int:
-        """Records that were never read, or may have been skipped."""
+        """The number of records that were never read, or may have been skipped."""
         return 0 if self.began is None else self.began.skipped
 
     @property
@@ -78,7 +77,7 @@ class ForeignOffset:
 
 
 def _suspects(context: RuleContext) -> list[str]:
-    """Groups with an offset beyond the end of its log, now or before it fell."""
+    """Groups with an offset beyond the end of its log, now or before the offset fell."""
     lag = context.table("lag")
     now = kept(lag, equal(lag, "problem", "beyond_end"))["group_id"].unique().to_pylist()
     falls = context.table("regressions")
@@ -117,11 +116,11 @@ def _foreign(
     if end_now is None or span.offset <= end_now or span.from_ms is None:
         return None
     if span.topic_id is not None and ends.topic_id(place[0]) not in (None, span.topic_id):
-        # The topic was recreated since then: the offset is from the old topic.
+        # The topic has been recreated since: the offset is from the old topic.
         return None
     known = [each for each in lives if each.joined_ms is not None]
     if any(each.was_there(span.from_ms) for each in known):
-        # A member commits only offsets of records that it has read, so the log must have been truncated.
+        # Members commit only offsets of records that they have read, so the log must have been truncated.
         return None
     ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
     before = spans[at - 1].offset if at else None
@@ -134,8 +133,7 @@ def _foreign(
         ]
         began = beginning(ends, place, own, after.offset, min(filter(None, since), default=None))
         if began.is_unsure and began.end is None:
-            # If there is no member, or if the end of the log at the time it joined is unknown, the number of skipped
-            # records is unknown.
+            # Without a member, or with an unknown log end when it joined, the number of skipped records is unknown.
             began = None
     joined_since = any((each.joined_ms or 0) > span.from_ms for each in known)
     return ForeignOffset(

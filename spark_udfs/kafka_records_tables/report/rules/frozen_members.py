@@ -1,5 +1,4 @@
-"""Members that freeze for longer than their session timeout, are removed and join again, as a cause of
-rebalances."""
+"""Members that freeze for longer than their session timeout, are removed and rejoin, as a cause of rebalances."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _MOST_CLIENTS = 3
 
 
 def departures_of(context: RuleContext, case: dict[str, Any]) -> Departures:
-    """The members that left a group since its rebalances began."""
+    """The members that have left a group since its rebalances began."""
     known = context.once(_known_departures)
     key = case["group_id"], case["at_timestamp_ms_min"]
     if key not in known:
@@ -40,7 +39,7 @@ def who_left(left: Departures, group: str) -> tuple[Actor, ...]:
 
 
 def clients_shown(clients: Sequence[Client]) -> str:
-    """Clients in a sentence, with their hosts."""
+    """Clients with their hosts, as words in a sentence."""
     first = [
         f"{shown(client)} at {host.removeprefix('/')}" if host else shown(client)
         for client, host in clients[:_MOST_CLIENTS]
@@ -50,13 +49,13 @@ def clients_shown(clients: Sequence[Client]) -> str:
 
 
 def leavers(left: Departures) -> list[Client]:
-    """The clients that left again and again. If some clients left several times, those that left once are left out."""
+    """The clients that left repeatedly. If some clients left several times, those that left once are left out."""
     counts = left.clients
     return [each for each, count in counts.most_common() if count > 1] or [*counts]
 
 
 def weigh_freezes(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
-    """Weighs whether members of a group freeze, from their commits and from the members that join after them."""
+    """Judges whether a group's members freeze, from their commits and from the members that join after them."""
     left = departures_of(context, case)
     if not left.every:
         return None
@@ -102,8 +101,8 @@ def _at(each: Departure, what: str) -> Evidence:
 
 
 def always_the_same(left: Departures) -> Evidence | None:
-    """The fact that the same clients left again and again and joined again, while other members stayed. If none stayed,
-    what ails them may be the work of all, or deployments."""
+    """The fact that the same clients left and rejoined repeatedly while other members stayed. If no member stayed, the
+    cause may be the work that all share, or deployments."""
     back = sorted(each.back_ms for each in left.every if each.back_ms is not None)
     clients, counts = leavers(left), left.clients
     of_clients = sum(counts[each] for each in clients)
@@ -120,7 +119,7 @@ def always_the_same(left: Departures) -> Evidence | None:
 
 
 def silent_before(left: Departures) -> Evidence | None:
-    """The fact that members had committed nothing for so long that they may have timed out."""
+    """The fact that members had been without commits for so long that they may have timed out."""
     if not left.timed_out or left.usual is None:
         return None
     limit = "" if left.session_ms is None else f", and the session timeout is {length(left.session_ms)}"
@@ -159,7 +158,7 @@ def _replaced_before(left: Departures) -> Evidence | None:
 
 
 def _not_back(left: Departures) -> Evidence | None:
-    """The fact that most clients of members that left did not join again."""
+    """The fact that most clients that left did not rejoin."""
     gone = [each for each in left.every if each.back is None]
     if 2 * len(gone) <= len(left.every):
         return None

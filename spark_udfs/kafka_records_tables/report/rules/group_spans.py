@@ -1,4 +1,4 @@
-"""Facts about groups for several rules: how long they were in use, when they last committed, and their present
+"""Facts about groups that several rules use: how long they were in use, when they last committed, and their present
 state."""
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ SETTLES: Final = "report.group_settles_within"
 
 
 def last_commits(context: RuleContext) -> pa.Table:
-    """`group_id` and `last`, when each group last committed an offset that still exists, in milliseconds since 1970."""
+    """`group_id` and `last`, the time of each group's last commit of an offset that still exists, in milliseconds since
+    1970."""
     rows = grouped(context.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
     return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
 
 
 def settled(context: RuleContext, rows: pa.Table) -> RowMask:
-    """The rows whose group has had no event for `report.group_settles_within`: no member joined or left, and nothing
+    """Selects rows of groups without any event for `report.group_settles_within`: no member joined or left, and nothing
     was assigned. A finding about any other group may be wrong a moment later. A group without such records counts as
     settled."""
     last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")
@@ -39,8 +40,8 @@ def _last_events(context: RuleContext) -> pa.Table:
 
 
 def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
-    """For each group, the beginning of its first window with a record (`first`) and of its last one (`last`). The
-    latter has the column `is_lower_bound`: whether earlier records may be missing."""
+    """For each group, the start of its first window with a record (`first`) and of its last one (`last`). The latter
+    has the column `is_lower_bound`, which says whether earlier records may be missing."""
     rows = context.table("activity")
     used = kept(rows, pc.or_(pc.greater(rows["commits"], 0), pc.greater(rows["completed_rebalances"], 0)))
     found = grouped(
@@ -54,12 +55,12 @@ def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
 
 
 def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
-    """A sentence with the number of members that a group has at the moment of the report, and its lag on topics if it
-    is known."""
+    """A sentence with the number of members that a group has at the time of the report, and its lag on topics if
+    known."""
     groups = context.rows_of_group("groups", group)
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
-    # Clients that assign partitions to themselves are not members of a group.
+    # Clients that assign partitions to themselves are not group members.
     who = "" if assigns_itself else counted(members, "member") if members else "no members"
     has = " and ".join(filter(None, (who, to_consume(context, group, topics))))
     return f"Now it has {has}." if has else ""
@@ -81,14 +82,14 @@ def emptied_at(context: RuleContext, group: str) -> int | None:
 
 
 def _emptied(context: RuleContext) -> pa.Table:
-    """The events by which groups lost their last member."""
+    """The events in which groups lost their last member."""
     rows = context.table("timeline")
     return kept(rows, equal(rows, "event", "emptied"))
 
 
 def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
-    """The rows of groups, with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members,
-    or has committed within `alive_within_ms`."""
+    """The rows of groups, with `members`, `last_ms` (the last commit of the group) and `works` (whether it has members,
+    or has committed within `alive_within_ms`)."""
     ids = rows["group_id"]
     members = pc.fill_null(looked_up(ids, context.table("groups"), "group_id", "member_count"), 0)
     rows = with_columns(rows, members=members, last_ms=looked_up(ids, context.once(last_commits), "group_id", "last"))

@@ -1,4 +1,4 @@
-"""A member that does not give up partitions, while others wait for them."""
+"""A member that does not give up partitions while others wait for them."""
 
 from __future__ import annotations
 

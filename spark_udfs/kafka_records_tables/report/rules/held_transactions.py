@@ -49,14 +49,14 @@ from kafka_records_tables.report.rules.transaction_readers import (
 from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 _MARGIN_MS: Final = 5 * 60 * 1000
-"""The time after which Kafka counts a transaction as late, in addition to its timeout (`open_transactions`)."""
+"""The time that Kafka allows a transaction beyond its timeout before it counts as late (`open_transactions`)."""
 
 _ON_PURPOSE: Final = ", with no timeout because its producer takes part in a two-phase commit"
 
 
 def _open(context: RuleContext) -> pa.Table:
-    """The open transactions with `age_ms`, whether each hangs and by which rule (`is_late`, `is_left`), `held`, its
-    `level`, and `coordinator`: the partition with its entry."""
+    """The open transactions with `age_ms`, whether and by which rule each hangs (`is_late`, `is_left`), `held`,
+    `level`, and `coordinator` (the partition with its record)."""
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
     age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
@@ -73,7 +73,7 @@ def _open(context: RuleContext) -> pa.Table:
     )
     absent = incomplete_partitions(context, TRANSACTIONS) if is_left.any() else []
     if absent:
-        # The entry of the transaction may be in a log that is missing.
+        # The record of the transaction may be in a missing log.
         is_left &= true_where(pc.invert(pc.is_in(coordinator, pa.array(absent, pa.int32())))) & true_where(
             pc.is_valid(coordinator)
         )
@@ -92,7 +92,7 @@ def _open(context: RuleContext) -> pa.Table:
 
 
 def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
-    """The open transactions by their owners, the oldest first."""
+    """The open transactions by owner, the oldest first."""
     # The table has one row for each log in which a transaction is open.
     transactions: dict[Any, dict[str, Any]] = {}
     for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
@@ -114,8 +114,8 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
 
 
 def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
-    """The owner of an open transaction: an application, known from the group whose offsets it commits, or a coordinator
-    that does not end a late one."""
+    """The owner of an open transaction: an application, identified by the group whose offsets it commits, or a
+    coordinator that does not end a late transaction."""
     held, has_entry = transaction["holds_back"] or [], transaction["hanging_rule"] != "no_entry"
     if transaction["is_late"] and has_entry:
         return "late", transaction["coordinator"]
@@ -158,7 +158,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     of_producer = condition_of("producer_id", oldest["producer_id"])
     by_rule = {"late": ("hanging_rule=timeout",), "left": ("hanging_rule=no_entry",), "open": ()}[word]
     rows = Rows("open_transactions", (of_producer,) if is_one else by_rule)
-    # The rows that show the cause come first, because a later report recognizes the finding by them.
+    # The rows that show the cause come first, because a later report identifies the finding by them.
     own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
     waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)
@@ -248,7 +248,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _at_the_latest(cause: list[dict[str, Any]]) -> str:
-    """When the coordinator will end transactions, if all of them have a timeout."""
+    """When the coordinator will end the transactions, if all of them have a timeout."""
     if not all(has_timeout(each["timeout_ms"]) for each in cause):
         return ""
     return f", at the latest after {'its timeout' if len(cause) == 1 else 'their timeouts'}"
@@ -272,13 +272,14 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
 
 
 def _written(cause: list[dict[str, Any]]) -> str:
-    """The records that transactions have written, by the topics in which they are open."""
+    """The records that transactions have written, by topic."""
     topics = {topic for each in cause for topic, _, _ in each["logs"]}
     return "commits" if topics <= {OFFSETS, None} else "records" if OFFSETS not in topics else "records and commits"
 
 
 def _why(context: RuleContext, case: dict[str, Any]) -> str:
-    """Why a transaction counts as hanging: because of its timeout, or because no transactional id has it open."""
+    """Why a transaction counts as hanging: because of its timeout, or because it is not open for any transactional
+    id."""
     if case["hanging_rule"] != "no_entry":
         return f", longer than its timeout of {length(case['timeout_ms'])}" if case["is_late"] else ""
     if not (case["is_left"] or case["is_late"]):
@@ -297,7 +298,7 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
 
 
 def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
-    """Sentences about the partitions of groups, and the cleaner, that wait for these transactions."""
+    """Sentences about partitions of groups, and the cleaner, which wait for these transactions."""
     rows = context.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
     names = rows.select(["group_id", "topic", "partition"])
@@ -314,7 +315,7 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
 
 
 def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
-    """The time of the first of the pending commits, by producer, group, topic and partition."""
+    """The time of the first pending commit, by producer, group, topic and partition."""
     rows = context.table("pending_offsets")
     rows = kept(rows, equal(rows, "producer_id", *producers))
     return {
@@ -328,16 +329,16 @@ def _ends(case: dict[str, Any]) -> int:
 
 
 def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> NextStep:
-    """The rows as of the moment of a copy, which has to be passed to `open_transactions`. For another moment than now
-    that table has only what `__transaction_state` and `__consumer_offsets` show, so no moment is passed for
-    transactions that only snapshots show."""
+    """The step of looking at the rows. For a copy, its time has to be passed to `open_transactions`. For a time other
+    than now, that table contains only what `__transaction_state` and `__consumer_offsets` show, so no time is passed
+    for transactions that only snapshots show."""
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
     return context.see("List what is held back", rows, *(("--as-of", instant(context.at_ms)) if has_moment else ()))
 
 
 def _ask_producer(context: RuleContext, cause: list[dict[str, Any]], halted: tuple[str, ...]) -> list[NextStep]:
-    """Steps for a transaction that may still end by itself, while groups wait for it."""
+    """Steps for a transaction that may still end by itself while groups wait for it."""
     name = cause[0]["transactional_id"]
     if not halted or name is None:
         return []

@@ -11,7 +11,8 @@ from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import counted, shown
 
 _TIMES = 3
-"""A partition is hot if it gets at least so many times what the others get on average, and at least half of all."""
+"""A partition is hot if it gets at least this many times the average of the others, and at least half of all
+records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,13 @@ class HotPartition:
     topic: str
     partition: int
     written: int
-    """Records that were written to it."""
+    """The number of records written to it."""
     of_all: int
-    """Records that were written to all partitions of the topic."""
+    """The number of records written to all partitions of the topic."""
     partitions: int
     seconds: float
     was_hot: bool = False
-    """Whether it got most records before too, while the group kept up."""
+    """Whether it already got most records while the group kept up."""
 
     @property
     def place(self) -> str:
@@ -38,8 +39,8 @@ class HotPartition:
 def hot_partition(
     topic: str, partitions: Sequence[int], ends: LogEnds, since_ms: int, until_ms: int
 ) -> HotPartition | None:
-    """The partition that got most records of a topic in a span of time; None if there is none, or if the end of a log
-    is unknown."""
+    """The partition that got most records of a topic in a time span; None if there is none, or if the end of a log is
+    unknown."""
     written = {}
     for each in partitions:
         before, after = ends.end_at((topic, each), since_ms), ends.end_at((topic, each), until_ms)
@@ -57,7 +58,7 @@ def hot_partition(
 
 
 def weigh_skew(hot: HotPartition, read: int, lag: int, waiting: int) -> Verdict:
-    """The verdict about a hot partition; `read` is the number of its records that were read in that time. `lag` is the
+    """The verdict about a hot partition; `read` is the number of its records that were read in that time; `lag` is the
     number of its waiting records, out of `waiting` in all partitions."""
     share = round(100 * hot.written / max(hot.of_all, 1))
     others = (hot.of_all - hot.written) / hot.seconds / (hot.partitions - 1)

@@ -1,4 +1,5 @@
-"""Groups that got added partitions some time after these had been written, and may have begun at their ends."""
+"""Groups that were assigned added partitions some time after records had been written to these, and may have begun at
+their ends."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ from kafka_records_tables.topics import METADATA, OFFSETS
 
 KIND: Final = "added_partitions_begun_late"
 _MANY: Final = 10_000
-"""If fewer offsets are before a first commit, the time until it may be too short to be measured."""
+"""If fewer offsets precede a first commit, the time until it may be too short to measure."""
 _AT_ENDS, _READ_ALL = "began_at_ends", "read_everything"
 
 
@@ -67,7 +68,7 @@ class _Beginning:
     """When a member was assigned the partition."""
     start: int
     end: int
-    """The end of the log then."""
+    """The end of the log at that time."""
 
     @property
     def is_below(self) -> bool:
@@ -76,7 +77,7 @@ class _Beginning:
 
     @property
     def per_second(self) -> float:
-        """How many records per second the group has read, if it began at the start; 0 if they are too few to tell."""
+        """How many records per second the group read, if it began at the start; 0 if there are too few to tell."""
         if self.first.offset - self.start < _MANY:
             return 0
         return (self.first.offset - self.start) * SECOND_MS / max((self.first.from_ms or 0) - self.given_ms, 1)
@@ -102,7 +103,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _additions(context: RuleContext) -> Iterator[_Added]:
-    """The last time that each topic got more partitions."""
+    """The last increase in partitions of each topic."""
     for topic, rows in context.once(changes).items():
         counts = [each for each in rows if each["event"] in ("created", "partitions_added")]
         if len(counts) > 1 and counts[-1]["event"] == "partitions_added":
@@ -116,7 +117,7 @@ def _of_group(
 ) -> Incident | None:
     old = [each for (_, topic, number), each in spans.items() if topic == added.topic and number < added.first]
     if not any(each[0].from_ms is not None and each[0].from_ms < added.at_ms for each in old):
-        return None  # It did not consume the topic before.
+        return None  # The group did not consume the topic before.
     found = list(_beginnings(context, group, spans, log_ends(context)))
     late = [each for each in found if each.place[0] == added.topic and each.place[1] >= added.first and each.end]
     if not late or any(each.is_below for each in found):
@@ -132,7 +133,7 @@ def _of_group(
 def _beginnings(
     context: RuleContext, group: str, spans: Mapping[Offset, Sequence[Span]], ends: LogEnds
 ) -> Iterator[_Beginning]:
-    """Where a group began in partitions whose logs had records when a member was assigned them."""
+    """Where a group began in partitions that already had records when a member was assigned them."""
     events = context.rows_of_group("timeline", group)
     own = kept(events, pc.is_valid(events["at_timestamp_ms"])).to_pylist()
     for (_, topic, partition), of_place in spans.items():
@@ -156,7 +157,7 @@ def _incident(
     given_ms, first_ms = (
         min(times) for times in ([each.given_ms for each in late], [_committed(each) for each in late])
     )
-    # In a compacted log, offsets may have no records.
+    # In a compacted log, not every offset has a record.
     most = max((*late, *others), key=lambda each: 0 if _is_compacted(context, each) else each.per_second)
     is_too_fast = not _is_compacted(context, most) and most.per_second > context.limit(f"{KIND}.too_fast")
     were = "was" if skipped == 1 else "were"
@@ -240,7 +241,7 @@ def _incident(
 
 
 def _soon_words(soon: SoonCommits) -> str:
-    """The fact that a group commits these partitions when records arrive."""
+    """The fact that a group commits these partitions as soon as records arrive."""
     return (
         f"each first commit came within {length(soon.within_ms)} after a new record, as the other commits of the group "
         f"do; if it had had a backlog to read first, that would be chance, with a probability of {soon.by_chance:.1%}"

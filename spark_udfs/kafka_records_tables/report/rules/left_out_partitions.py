@@ -1,4 +1,4 @@
-"""Partitions of a topic that a group never reads, while it reads the others."""
+"""Partitions of a topic that a group never reads although it reads the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KIND: Final = "partitions_left_out"
 _FIXED, _UNASSIGNED = "fixed_partitions", "assigned_to_nobody"
 _INTERNAL: Final = "__"
 _END: Final = re.compile("([-_.:][0-9A-Za-z]*|[0-9]+)$")
-"""The part of a name in which groups that share the partitions of a topic differ."""
+"""The part of the name that differs between groups that share a topic's partitions."""
 
 GroupTopic = tuple[str, str]
 
@@ -51,13 +51,13 @@ class _LeftOut:
     read: list[int]
     partitions: list[int]
     first: Span
-    """Its first commit of the topic."""
+    """The group's first commit for the topic."""
     gap: UsualGap
     unread: int
-    """The number of records in these partitions that were written since then."""
+    """The number of records written to these partitions since then."""
     since_ms: int
     added: dict[str, Any] | None
-    """The change of the topic that added all of them after the group had begun; None if there is none."""
+    """The change that added all of these partitions after the group had begun; None if there is none."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -74,7 +74,7 @@ def _find(context: RuleContext) -> list[Incident]:
     left_over = {
         (group, topic): there.get(topic, set()) - committed - assigned[group, topic]
         for (group, topic), committed in suspects.items()
-        # The partitions of members are assigned to them, and the log shows these assignments.
+        # Members are assigned their partitions, and the log shows the assignments.
         if kinds.get(group) == "simple" or (kinds.get(group) in ("classic", "consumer") and assigned[group, topic])
     }
     left_over = {key: partitions for key, partitions in left_over.items() if partitions}
@@ -91,8 +91,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _suspects(context: RuleContext) -> dict[GroupTopic, set[int]]:
-    """Groups that have committed offsets of some partitions with records, but not of all: the partitions by group and
-    topic. Only groups that committed within the last hour are included."""
+    """By group and topic, the partitions of groups that have committed offsets for some partitions with records, but
+    not for all. Only groups that committed within the last hour are included."""
     ends = context.table("log_ends")
     ends = kept(
         ends,
@@ -178,7 +178,7 @@ def _before(changes: list[dict[str, Any]], change: dict[str, Any]) -> int:
 
 
 def _written(logs: LogEnds, topic: str, partition: int, began_ms: int, until_ms: int, end: int) -> int:
-    """Records that were written since a group began; 0 if that is unknown, or if all of them are new."""
+    """The number of records written since a group began; 0 if unknown, or if all of them are new."""
     place = topic, partition
     first, then = logs.end_at(place, began_ms), logs.end_at(place, until_ms)
     first = logs.start(place) if first is None else first
@@ -186,7 +186,7 @@ def _written(logs: LogEnds, topic: str, partition: int, began_ms: int, until_ms:
 
 
 def _sharers(left: _LeftOut, suspects: dict[GroupTopic, set[int]]) -> list[str]:
-    """Other groups that read a part of the topic too, if together they read all that this one leaves out."""
+    """Other groups that read a part of the topic too, if together they read everything that this group leaves out."""
     others = {group: read for (group, topic), read in suspects.items() if topic == left.topic and group != left.group}
     covered = set().union(*others.values())
     return sorted(others) if covered >= set(left.partitions) else []

@@ -1,4 +1,4 @@
-"""Transactions that were left open while an instance of the same application uses another transactional id."""
+"""Transactions left open while an instance of the same application uses another transactional id."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _find(context: RuleContext) -> list[Incident]:
 def _weighed(
     context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, Verdict]]:
-    """The other instance, and whether it replaced the silent one. Producer ids do not show that: each broker has a
-    block of them."""
+    """The other instance, and verdicts on whether it replaced the silent one. Producer ids do not show this, because
+    each broker hands them out from its own block."""
     firsts = context.once(uses_of)
     name, after = row["transactional_id"], row["last_update_timestamp_ms"]
 
@@ -77,7 +77,7 @@ def _weighed(
         return None if first is None else first["log_timestamp_ms"]
 
     new = [each for each in later if (came_ms(each) or 0) > after and firsts[each["transactional_id"]]["is_new"]]
-    # If the first record of an id is not its first use, the id may also be new.
+    # If the first record of an id does not show its first use, that id may also be new.
     unknown = [each for each in later if each not in new and (came_ms(each) is None or (came_ms(each) or 0) > after)]
     other = max(new or unknown or later, key=lambda each: each["last_update_timestamp_ms"] or 0)
     its_name, came = other["transactional_id"], came_ms(other)
@@ -102,7 +102,7 @@ def _weighed(
     lacked: tuple[str, ...] = (f"the first record of {its_name}",) if not new and unknown else ()
     absent = () if new else incomplete_partitions(context, TRANSACTIONS)
     if absent:
-        # The record of the instance that replaced it may be in a log that is missing.
+        # The record of the instance that replaced it may be in a missing log.
         lacked += (f"all of {logs_shown(TRANSACTIONS, absent)}",)
     died = Verdict(
         f"The instance with {shown(name)} died in the transaction. The one that took its place uses "
@@ -124,8 +124,8 @@ def _weighed(
 def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]) -> Incident | None:
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
-    # If another id is inactive for as long, this proves nothing, because an id writes no record during a transaction
-    # that takes a minute.
+    # If another id has been inactive for as long, this proves nothing: an id writes no record during a transaction that
+    # takes a minute.
     quiet_ms = context.limit(f"{KIND}.after")
     later = [
         each
@@ -149,7 +149,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in places}), pc.greater(rows["held_back"], 0))
     for each in rows.to_pylist():
         place = each["topic"], each["partition"]
-        # A group that has committed a later offset does not wait, because it reads uncommitted records.
+        # A group that has committed a later offset is not waiting, because it reads uncommitted records.
         if place in places and each["offset"] <= begins.get(place, each["offset"]):
             held.append(each)
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
@@ -232,7 +232,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
 
 def _first_offsets(context: RuleContext, row: dict[str, Any]) -> dict[tuple[str, int], int]:
-    """The offset at which a transaction begins, by topic and partition, if the logs are available."""
+    """By topic and partition, the offset at which a transaction begins, if the logs are available."""
     return {
         (each["topic"], each["partition"]): each["first_offset"]
         for each in context.table("open_transactions").to_pylist()
@@ -241,7 +241,8 @@ def _first_offsets(context: RuleContext, row: dict[str, Any]) -> dict[tuple[str,
 
 
 def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
-    """The steps to end the transaction: `abort-transaction` refuses it, because its coordinator has it open."""
+    """The steps to end the transaction. `abort-transaction` refuses, because the coordinator has the transaction
+    open."""
     name = shown(row["transactional_id"])
     restart = NextStep(
         f"Start a producer with the transactional.id {name} once (initTransactions): its coordinator aborts what is"

@@ -26,16 +26,16 @@ QUESTION: Final = Question(
 )
 _LIMIT: Final = 4096
 """The default of `offset.metadata.max.bytes`. Brokers compare it with the number of UTF-16 units
-(`OffsetMetadataManager.isMetadataInvalid`). No record has the value of the brokers."""
+(`OffsetMetadataManager.isMetadataInvalid`). No record contains the brokers' value."""
 _NEARLY: Final = 0.95
-"""Metadata is nearly too long from this share of the limit on."""
+"""Metadata is nearly too long from this share of the limit."""
 _COMMITS: Final = 10
-"""From so many commits, it is known how metadata grows."""
+"""The minimum number of commits that show how metadata grows."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongMetadata:
-    """Commits of a group that ended with metadata that is nearly too long."""
+    """A group's commits whose metadata was nearly too long in the end."""
 
     verdict: Verdict
     later: int
@@ -49,7 +49,7 @@ class _Growth:
     last: Mapping[str, Any]
     """A row of `history`."""
     steps: tuple[int, ...]
-    """By how many characters each of the last commits was longer than the one before it."""
+    """How many characters longer each of the last commits was than the one before it."""
 
     @property
     def size(self) -> int:
@@ -67,10 +67,10 @@ class _Growth:
 
 
 def weigh_metadata(context: RuleContext, group: str, places: Iterable[Place]) -> LongMetadata | None:
-    """Weighs whether the metadata of commits of partitions that stopped has become too long; None if it has not.
+    """Judges whether the commit metadata of partitions that stopped has become too long; None if it has not.
 
-    An application may store one text with all its partitions, or one for each. The metadata of a partition that was
-    committed earlier than others is shorter if all have the same text.
+    An application may store the same text with all its partitions, or one for each. With the same text, the metadata of
+    a partition that was committed earlier is shorter.
     """
     rows = [each for each in context.look("history", (group,)).to_pylist() if each["group_id"] == group]
     if not rows or any(_units(each) > _LIMIT for each in rows):
@@ -96,13 +96,13 @@ def _units(row: Mapping[str, Any]) -> int:
 
 
 def _growth(rows: Sequence[Mapping[str, Any]]) -> _Growth | None:
-    """How metadata grew from commit to commit; None if it is not nearly too long at the end, or was shortened when it
-    was as long."""
+    """How metadata grew from commit to commit; None if it is not nearly too long at the end, or was shortened at that
+    length."""
     if not rows or rows[-1]["ended_by"] is not None:
         return None
     sizes: dict[int | None, int] = {}
     for each in rows:
-        # All partitions of one commit have the same time.
+        # All partitions of a commit have the same time.
         sizes[each["commit_timestamp_ms"]] = _units(each)
     if any(before >= _NEARLY * _LIMIT and after < before for before, after in pairwise(sizes.values())):
         return None

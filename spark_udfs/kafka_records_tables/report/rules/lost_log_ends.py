@@ -1,4 +1,4 @@
-"""Logs that lost their last records after groups had read them, and that continue with other records at the same
+"""Logs that lost their last records after groups had read them, and that continued with other records at the same
 offsets."""
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ from kafka_records_tables.topics import OFFSETS
 KIND: Final = "log_end_lost"
 _CRASH, _REPLICA, _COPY = "unflushed", "replica_without_them", "older_copy"
 _AT_ONCE_MS: Final = 10 * MINUTE_MS
-"""Logs that lost their ends within this time are one incident."""
+"""Logs that lost their ends within this time form one incident."""
 _MOST_TOPICS: Final = 2
-"""The maximum number of topics whose logs are looked at: those for which most offsets fell. Each costs a look at all
-files, and a broker that died cut many logs, so some of them are among these."""
+"""The maximum number of topics whose logs are examined: those in which most offsets fell. Each of them requires reading
+all files. A broker that died truncated many logs, so this finds some of them."""
 _MOST_LOGS: Final = 20
-"""The maximum number of logs that a step names."""
+"""The maximum number of logs to name in a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a group had read of the records that are gone."""
+    """What a group had read of the lost records."""
 
     group_id: str
     commit: Span
     """The first commit of the highest offset that it reached."""
     repeated: int
-    """The number of records that it read again if it began at the start of the log."""
+    """The number of records it reread if it began at the start of the log."""
     is_least: bool
     """Whether `repeated` is a lower bound, because the start of the log is unknown."""
 
@@ -74,17 +74,17 @@ class _Cut:
 
     place: Place
     start: EpochStart
-    """The leader epoch that begins where the log was cut."""
+    """The leader epoch that begins where the log was truncated."""
     reads: tuple[_Read, ...]
 
     @property
     def lost(self) -> int:
-        """The number of records, or markers, that are gone, as far as groups had read them."""
+        """The number of lost records, or markers, that groups had read."""
         return max(each.commit.offset for each in self.reads) - self.start.offset
 
     @property
     def read_ms(self) -> int:
-        """When a group had first read up to there."""
+        """When a group had first read that far."""
         return min(each.commit.from_ms or 0 for each in self.reads)
 
 
@@ -104,7 +104,7 @@ def _find(context: RuleContext) -> list[Incident]:
 def _cuts(context: RuleContext) -> list[_Cut]:
     suspects = context.once(_suspects)
     counts = Counter(topic for _, topic, _ in suspects if not topic.startswith("__"))
-    # The first epoch of a log begins with the log.
+    # A log's first epoch begins with the log.
     starts = {
         place: of_log[1:]
         for topic, _ in counts.most_common(_MOST_TOPICS)
@@ -150,8 +150,8 @@ def _suspects(context: RuleContext) -> dict[Offset, int]:
 def _cut_at(
     highest: int, spans: Iterable[Span], starts: Iterable[EpochStart], lives: Iterable[MemberLife]
 ) -> tuple[EpochStart, Span] | None:
-    """The leader epoch that begins below an offset which a member had committed before; with that commit. Its first
-    record is younger than the commit, so the records up to the committed offset were others, and are gone."""
+    """A leader epoch that begins below an offset that a member had already committed, and that commit. The epoch's
+    first record is younger than the commit, so the records that the group read were different ones, now lost."""
     commit = next((each for each in spans if each.offset == highest and each.from_ms is not None), None)
     if commit is None or commit.from_ms is None:
         return None
@@ -167,8 +167,8 @@ def _cut_at(
 
 
 def _read(context: RuleContext, group: str, place: Place, start: EpochStart, commit: Span, spans: list[Span]) -> _Read:
-    """Where the group continued: a consumer that asks for the end of its last epoch goes on where the log was cut, and
-    one whose offset is out of range as auto.offset.reset says."""
+    """Where the group continued. A consumer that asks for the end of its last epoch continues where the log was
+    truncated. If its offset is out of range, auto.offset.reset decides."""
     after = next((each for each in spans if each.log_offset > commit.log_offset and each.offset < commit.offset), None)
     if after is None or after.offset >= start.offset:
         return _Read(group, commit, 0, False)

@@ -1,4 +1,4 @@
-"""Offsets that are not in their log: below its start or beyond its end."""
+"""Offsets that are not in their log, because they are below its start or beyond its end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LIVELY = Threshold(
 
 _BELOW: Final = "offsets_below_log_start"
 _COPY_MS: Final = MINUTE_MS
-"""The time that a copy of the files of a running broker may take."""
+"""How long it may take to copy the files of a running broker."""
 
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
@@ -87,8 +87,8 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
 
 def _was_copied_later(context: RuleContext, row: dict[str, Any]) -> bool:
     """Whether an offset may be beyond the end only because the files of a running broker were copied one after another,
-    those of the topic before those of the commit: it was committed last, and no further beyond the end than the topic
-    grows in that time."""
+    the topic before the commit. If so, it was committed last, and the topic can grow that far while files are
+    copied."""
     at_ms, end = row["commit_timestamp_ms"], row["end_offset"]
     if at_ms is None or end is None or context.at_ms - at_ms > _COPY_MS:
         return False
@@ -152,7 +152,7 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
 
 
 def _reset(context: RuleContext, kind: str, case: dict[str, Any]) -> NextStep:
-    """The step to choose where a group continues in those partitions, and in no other one."""
+    """The step of choosing where a group continues in those partitions only."""
     places = _places_of(case)
     first = max(places, key=lambda each: (each["works"], each["last_ms"] or 0))
     group, others = first["group_id"], len({each["group_id"] for each in places}) - 1
@@ -172,7 +172,7 @@ def _reset(context: RuleContext, kind: str, case: dict[str, Any]) -> NextStep:
 
 
 def gone_in_loops(context: RuleContext, case: dict[str, Any]) -> list[GoneOffset]:
-    """The offsets of a case from which members try to read again and again."""
+    """The offsets in a case that members repeatedly try to read from."""
     places = set(case["gone_list"])
     return [gone for loop in context.once(crash_loops.find) for gone in loop.gone if gone.place in places]
 
@@ -193,7 +193,7 @@ def _since_failures(loops: list[GoneOffset]) -> str:
 
 
 def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
-    """The groups that the offsets belong to, and whether somebody consumes for them."""
+    """The groups that the offsets belong to, and whether they have consumers."""
     if len(groups) == 1:
         ((group, each),) = groups.items()
         return f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}."
@@ -204,9 +204,9 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
 
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
-    """The time of the loss as commits show it: records of an offset existed before it was committed."""
+    """The time of the loss, from commits: an offset's records existed before it was committed."""
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
-    # An active group commits offsets of records that it has fetched, possibly after the records were deleted.
+    # An active group commits offsets of records that it has fetched, possibly after they were deleted.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
     after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
     return f"no record shows when {what}{after}"
@@ -235,7 +235,7 @@ def _places_of(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
-    """Whether a commit has the present id of the topic: with another id it would be `topic_recreated`."""
+    """Judges whether a commit has the topic's present id. With another id, it would be `topic_recreated`."""
     known = [each for each in _places_of(case) if each["topic_id"] is not None]
     return Verdict(
         f"The topic {case['topic']} was deleted and created again with fewer records.",
@@ -255,8 +255,7 @@ def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
-    """The verdict on a group that never had a member before the commit, and therefore did not consume up to that
-    offset."""
+    """The verdict for a group that had no member before the commit, and therefore did not consume up to that offset."""
 
     def first_members() -> dict[str, int | None]:
         rows = context.table("timeline")
@@ -265,8 +264,8 @@ def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
         return dict(zip(found["group_id"].to_pylist(), found["at_timestamp_ms_min"].to_pylist(), strict=True))
 
     def groups_in_part() -> set[str]:
-        """The groups whose earlier records may be gone: a member seems to have joined at the first record that is
-        left."""
+        """The groups whose earlier records may be gone, because a member seems to have joined at the first remaining
+        record."""
         rows = context.table("current_offsets")
         rows = kept(rows, equal(rows, "group_id", *case["group_id_list"]))
         pairs = grouped(rows, ["group_id", "log_partition"], []).select(["group_id", "log_partition"]).to_pylist()
@@ -320,7 +319,7 @@ def _deletions(context: RuleContext, case: dict[str, Any]) -> LogDeletions:
 
 
 def _first_steps(context: RuleContext, case: dict[str, Any]) -> tuple[NextStep, ...]:
-    """The first steps: while members fail at the offset, the offset must be set first."""
+    """The first steps. If members fail at the offset, it must be set first."""
     return (_reset(context, _BELOW, case),) if gone_in_loops(context, case) else ()
 
 
@@ -446,7 +445,7 @@ _QUESTIONS = {
     ),
 }
 _MOST_PARTITIONS = 100
-"""The maximum number of partitions that a command names."""
+"""The maximum number of partitions to name in a command."""
 _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
 
 

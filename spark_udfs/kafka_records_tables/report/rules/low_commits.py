@@ -1,4 +1,4 @@
-"""Groups that commit the offset of the last record that they have processed, and not the next one."""
+"""Groups that commit the offset of the last processed record instead of the next one."""
 
 from __future__ import annotations
 
@@ -53,20 +53,21 @@ _OWN_OFFSET: Final = "commits_own_offset"
 _KEEPS_BACK: Final = "keeps_last_record_back"
 _NEVER: Final = -(2**62)
 _MOST_OTHERS: Final = 0.2
-"""At most this share of the commits that rest may be further below the end: those of a group that was stopped."""
+"""At most this share of resting commits may be further below the end, as those of a stopped group are."""
 _TOGETHER: Final = 3
-"""From so many times on that two records came together and only one was kept back, a window or batch is ruled out."""
+"""If two records were written together and only one remained uncommitted this many times, a window or batch is ruled
+out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Starts:
-    """How often members got partitions for which the group had committed one too low."""
+    """How often members got partitions whose committed offset was one too low."""
 
     repeated: int
     is_least: bool
-    """Whether members kept partitions in a rebalance, in which they may have read them from the committed offset."""
+    """Whether members kept partitions in a rebalance; they may then have read from the committed offset."""
     recommits: int
-    """How often such a member first committed the same offset again."""
+    """How often such a member's first commit had the same offset again."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -75,15 +76,15 @@ def _find(context: RuleContext) -> list[Incident]:
     for (group, topic, partition), of_place in commit_spans(context, names).items():
         spans[group][topic, partition] = of_place
     names = [each for each in names if _may_rest(context, spans[each])]
-    # Programs that copy offsets from another cluster may stay below the end. Such groups have no members.
+    # Programs that copy offsets from another cluster may stay below the end. Their groups have no members.
     lives = member_lives(context, names) if names else {}
     found = [_incident(context, group, spans[group], of_group) for group, of_group in lives.items()]
     return [each for each in found if each is not None]
 
 
 def _suspects(context: RuleContext) -> list[str]:
-    """The groups with one unread record in some partitions, each written before the last commit, if no commit has
-    reached the end of another partition since."""
+    """The groups with exactly one unread record in some partitions, written before the last commit, if no later commit
+    reached the end of another partition."""
     rows = context.table("lag")
     rows = kept(rows, pc.is_valid(rows["unread"]), pc.greater(rows["end_offset"], rows["log_start_offset"]))
     is_one = true_where(pc.equal(rows["unread"], 1))
@@ -111,7 +112,7 @@ def _suspects(context: RuleContext) -> list[str]:
 
 
 def _may_rest(context: RuleContext, spans: Mapping[Place, Sequence[Span]]) -> bool:
-    """Whether enough commits were valid for long enough, regardless of the ends of the logs."""
+    """Whether enough commits remained valid for long enough, regardless of log ends."""
     least_ms, least = context.limit(f"{KIND}.quiet"), context.limit(f"{KIND}.rests")
     lasted = ((each.to_ms or context.at_ms) - (each.from_ms or 0) for of_place in spans.values() for each in of_place)
     return bool(sum(each >= least_ms for each in lasted) >= least)

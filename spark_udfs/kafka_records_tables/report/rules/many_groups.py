@@ -1,4 +1,4 @@
-"""Groups that are created for each run of a program, and never used again."""
+"""Groups that are created for each run of a program and never used again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDS: Final = re.compile(
     r"[-_.:]?[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$"
     r"|[-_.:](?=[^-_.:]*[0-9])[0-9A-Za-z]+$|[-_.:][0-9a-fA-F]{6,}$|[-_.:][A-Za-z]{5,12}$|[0-9]+$"
 )
-"""The part that differs in the names of groups created for each run: a UUID, or a last component that may be random."""
+"""The part in which the names of groups created for each run differ: a UUID, or a last component that may be random."""
 
 
 def family_of(name: str) -> str:
@@ -44,7 +44,7 @@ def _find(context: RuleContext) -> list[Incident]:
         families.setdefault(family_of(row["group_id"]), []).append(row)
     found = []
     for name, groups in families.items():
-        # If a second run has used the group, its epoch is higher: joining and leaving raise the epoch by two.
+        # If a second run used the group, its epoch is higher, because joining and leaving raise it by two.
         once = [each for each in groups if (each["epoch"] or 0) <= context.limit(f"{KIND}.epochs")]
         empty = [each for each in once if not each["member_count"]]
         if len(once) >= least and 10 * len(once) >= 9 * len(groups) and 10 * len(empty) >= 9 * len(once):
@@ -73,7 +73,7 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         return None
     times = [each["at_timestamp_ms"] for each in first]
     lasts = max(times[-1] - times[0], 1)
-    # Groups that were all created at once belong to a deployment.
+    # Groups that were all created together belong to a deployment.
     early = sum(at <= times[0] + lasts / 2 for at in times)
     if lasts < context.limit(f"{KIND}.spread") or not len(times) / 10 <= early <= 9 * len(times) / 10:
         return None

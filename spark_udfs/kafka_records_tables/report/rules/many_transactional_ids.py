@@ -1,4 +1,4 @@
-"""Transactional ids that are created for each run, or each transaction, and never used again."""
+"""Transactional ids that are created for each run or each transaction, and never used again."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KIND: Final = "many_transactional_ids"
 _SEPARATORS: Final = "[-_.:]"
 _UUID: Final = "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _NUMBERED: Final = re.compile(rf"(?:^|{_SEPARATORS})[0-9]{{1,9}}$")
-"""The ends of ids with the number of an instance, of a task (Kafka Streams), or of a checkpoint (Flink)."""
+"""Suffixes of ids with the number of an instance, of a task (Kafka Streams), or of a checkpoint (Flink)."""
 _KEPT_MS: Final = 7 * DAY_MS
-"""How long coordinators keep an id that is not used (`transactional.id.expiration.ms`)."""
+"""How long coordinators keep an unused id (`transactional.id.expiration.ms`)."""
 
 
 def _family(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The common part of ids: the id without a UUID at the end, or else without the last component, or without a number
-    or hexadecimal digits at the end."""
+    """The common part of ids: without a UUID at the end or, failing that, without the last component, or without a
+    number or hexadecimal digits at the end."""
     without = pc.replace_substring_regex(ids, f"{_SEPARATORS}?{_UUID}$", "")
     shorter = pc.replace_substring_regex(ids, f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
     digits = pc.replace_substring_regex(ids, "[0-9a-fA-F-]+$", "")
@@ -64,8 +64,9 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _is_used_once(context: RuleContext, family: str, ids: list[dict[str, Any]]) -> bool:
-    """Whether the log has all records of nine in ten ids, and shows that each was new, and ended one transaction at
-    most; and whether the ids end with a random part, and not with the number of an instance or of a checkpoint."""
+    """Whether ids are used once. For nine in ten ids, the log must have all records and show that the id was new and
+    ended at most one transaction. The ids must also end with a random part, not with the number of an instance or a
+    checkpoint."""
     uses = context.once(uses_of)
     names = [each["transactional_id"] for each in ids]
     known = [uses[each] for each in names if each in uses]
@@ -80,7 +81,7 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
     first, last, count = ids[0], ids[-1], len(ids)
     since, until = first["start_timestamp_ms"] or first["last_update_timestamp_ms"], last["last_update_timestamp_ms"]
     lasts = max(until - since, 1)
-    # Instances that started together belong to a large application; ids that appear one after another keep growing in
+    # Instances that started together belong to a large application. Ids that appear one after another keep growing in
     # number.
     early = sum(1 for each in ids if (each["last_update_timestamp_ms"] or 0) <= since + lasts / 2)
     if lasts < context.limit(f"{KIND}.spread") or not count / 10 <= early <= 9 * count / 10:

@@ -57,11 +57,11 @@ _ANY: Final = f'"client_id": "([^"]*[^a-z"])?(pre[^a-z])?({"|".join(_ENVIRONMENT
 
 
 Taken = dict[Place, tuple[int, int]]
-"""Partitions with the offset at which a member took over, and the last one that it committed."""
+"""Partitions with the offset at which a member took over, and its last commit."""
 
 
 def environment_of(client_id: str | None) -> str | None:
-    """The environment that a client id names by a whole word; None if it names none or several."""
+    """The environment that a client id names as a whole word; None if it names none or several."""
     words = _TOKEN.findall(re.sub(r"\bpre[-_.]prod", "preprod", (client_id or "").lower()))
     found = {_ENVIRONMENTS[each] for each in words if each in _ENVIRONMENTS}
     return found.pop() if len(found) == 1 else None
@@ -80,7 +80,7 @@ def _find(context: RuleContext) -> list[Incident]:
             if environment is not None and life.places:
                 of_each.setdefault(environment, []).append(life)
         for other in list(of_each)[1:]:
-            # The environment of the member that joined first comes first.
+            # Start with the environment of the member that joined first.
             first = next(iter(of_each))
             incident = _incident(context, group, first, of_each[first], other, of_each[other])
             found += [incident] if incident is not None else []
@@ -94,7 +94,7 @@ def _incident(
     if sum(end - start for start, end in spans) < context.limit(f"{KIND}.together"):
         return None
     since, until = spans[0][0], spans[-1][1]
-    # In a rollout that renames clients, those that were there leave.
+    # In a rollout that renames clients, the earlier members leave.
     stayed = [each for each in own if each.was_there(since)]
     stay = all(each.left_at is None or (each.left_ms or until) >= until for each in stayed)
     alike = any(words_of(one.client_id) & words_of(each.client_id) for one in own for each in joined)
@@ -153,7 +153,7 @@ def _incident(
 
 
 def _again(context: RuleContext, group: str, environment: str, taken: Taken) -> tuple[NextStep, ...]:
-    """The step to read again what the other environment took."""
+    """The step of rereading what the other environment took."""
     if not taken:
         return ()
     step = reset_from_file(
@@ -166,8 +166,8 @@ def _again(context: RuleContext, group: str, environment: str, taken: Taken) -> 
 
 
 def _taken(context: RuleContext, group: str, lives: Sequence[MemberLife]) -> Taken:
-    """The partitions of members, with the offset at which the first of them took over, and their last commit. A
-    partition is theirs once the rebalance is complete: until then others may commit it."""
+    """The partitions of members, with the offset at which the first member took over, and their last commit. A
+    partition is theirs once the rebalance is complete, because until then others may commit it."""
     rows = context.table("timeline")
     rows = kept(
         rows,

@@ -1,4 +1,4 @@
-"""Groups in two partitions of `__consumer_offsets`, because its number of partitions was changed."""
+"""Groups with records in two partitions of `__consumer_offsets`, because its partition count was changed."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 KIND: Final = "groups_in_two_partitions"
 _MOST_NAMED: Final = 10
-"""The number of groups that a step names."""
+"""The maximum number of groups to name in a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """When the number of partitions was changed, and since when coordinators use the new one."""
+    """When the number of partitions was changed, and since when coordinators have used the new one."""
 
     before: int | None
     since_ms: int | None
     note: str | None
     first_ms: int | None
-    """The first record of a group in its new partition."""
+    """The time of the first record of a group in its new partition."""
     evidence: tuple[Evidence, ...] = ()
     """The record that adds partitions."""
 
@@ -72,7 +72,7 @@ def _change(context: RuleContext, count: int, moved: Sequence[MovedGroup]) -> _C
     shows = f"{OFFSETS} got {count} partitions instead of {before} at {moment(at_ms)}"
     evidence = (Evidence(shows, METADATA, 0, row["log_offset"], at_ms),)
     starts = [each["registered_timestamp_ms"] for each in context.look("brokers").to_pylist()]
-    # A coordinator counts the partitions when it starts (`GroupCoordinatorService.startup`).
+    # A coordinator counts partitions when it starts (`GroupCoordinatorService.startup`).
     used = [each for each in starts if each is not None and at_ms <= each <= (2**62 if first is None else first)]
     added_then = f"partitions were added at {moment(at_ms)}, and brokers count them when they start"
     if used:
@@ -94,10 +94,10 @@ def _first_in_new(context: RuleContext, moved: Sequence[MovedGroup]) -> int | No
 def _incident(context: RuleContext, count: int, change: _Change, moved: list[MovedGroup]) -> Incident:
     since, before = change.since_ms, change.before
     again = sorted((each for each in moved if each.read_again), key=lambda each: -each.read_again)
-    # Nobody could commit while the old coordinator had stopped and the new one had not started.
+    # Commits were impossible between the stop of the old coordinator and the start of the new one.
     worked = [each.last_old_ms for each in moved if each.last_old_ms is not None and each.last_old_ms <= (since or 0)]
     until = max(worked, default=since)
-    # If the log of a group's new partition is missing, it is unknown what the group has done since.
+    # If the log of a group's new partition is missing, what the group has done since is unknown.
     unread = incomplete_partitions(context, OFFSETS)
     known = [each for each in moved if each.home not in unread]
     stopped = [each for each in known if each.is_stopped(until, context.at_ms)]
@@ -214,7 +214,7 @@ def _impact(
 
 
 def _silence(silent: Sequence[MovedGroup], until_ms: int) -> str:
-    """For how long groups had committed nothing before the change."""
+    """How long groups had been without commits before the change."""
     least = min((until_ms - (each.last_old_ms or until_ms) for each in silent), default=0)
     return f"had committed nothing for {'' if len(silent) == 1 else 'at least '}{length(least)} before the change"
 
@@ -297,18 +297,18 @@ def _steps(
 
 
 def _as_of(context: RuleContext, change: _Change, moved: Sequence[MovedGroup]) -> tuple[str, ...]:
-    """The option for a moment at which the old copies were the only ones."""
+    """The option for a time at which only the old copies existed."""
     if change.first_ms is not None:
         return ("--as-of", instant(change.first_ms - 1))
-    # If there are no commits in the new partitions, the state in the old partitions is right. But groups outside of
-    # this report may have commits in the new ones.
+    # Without commits in the new partitions, the state in the old ones is right. But groups outside this report may have
+    # commits in the new ones.
     if context.request.groups is None or change.since_ms is None:
         return ()
     return ("--as-of", instant(max(change.since_ms, *(each.last_old_ms or 0 for each in moved))))
 
 
 def _not_restored(passed: Sequence[MovedGroup]) -> str:
-    """A sentence about groups whose old offsets would only repeat records, with a space after it."""
+    """A sentence about groups whose old offsets would only repeat records, with a trailing space."""
     if not passed:
         return ""
     they = "it has" if len(passed) == 1 else "they have"

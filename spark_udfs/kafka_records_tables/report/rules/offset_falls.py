@@ -1,6 +1,6 @@
-"""Offsets of a group that went backwards, by their explanation, and two committers that take turns.
+"""Offsets that moved backwards, by explanation, and two committers that take turns.
 
-The partitions of a topic that was recreated are in `remade_topics`.
+Partitions of recreated topics are in `remade_topics`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ _WORDS = {
 
 
 def with_causes(context: RuleContext) -> pa.Table:
-    """`regressions` with `cause`: the kind, but sawtooth also for the fall before the first sawtooth of a partition,
-    which looks like any other fall in `regressions`, and topic_recreated for a fall from a position in an older topic.
+    """`regressions` with `cause`. It is the kind, with two exceptions: sawtooth also for the fall before a partition's
+    first sawtooth, which looks like any other fall in `regressions`, and topic_recreated for a fall from a position in
+    an older topic.
     """
 
     places = ("group_id", "topic", "partition")
@@ -110,7 +111,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
         is_old = last < context.at_ms - context.limit(f"{kind}.of_the_past")
         choices = [(is_old, Level.NOTE)]
         if kind == "offsets_reset":
-            # If a group assigns partitions to itself, seeking back is as likely as a reset by an administrator.
+            # If a group assigns partitions itself, a seek backwards is as likely as a reset by an administrator.
             choices.append((true_where(equal(found, "group_kind_first", "simple")), Level.NOTE))
             choices.append((np.array([_has_caught_up(context, each) for each in found.to_pylist()], bool), Level.NOTE))
         levels = level_by(*choices, (is_new, lately), default=earlier)
@@ -121,7 +122,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
 
 
 def _has_caught_up(context: RuleContext, case: dict[str, Any]) -> bool:
-    """Whether a group has committed again all offsets from which it fell, so that it has read those records again."""
+    """Whether a group has recommitted all offsets from which it fell, so it has reread those records."""
     now = context.once(_offsets_now)
     places = zip(places_of(case), case["from_offset_list"], strict=True)
     return all(now.get((case["group_id"], *place), -1) >= offset for place, offset in places)
@@ -208,7 +209,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
 
 
 def _impact(kind: str, places: Sequence[Place], unknown: Sequence[Place], beyond: Sequence[Place]) -> str:
-    """What a fall means for the users of the topics, as far as the ends of their logs show it."""
+    """What a fall means for the users of the topics, as far as the log ends show it."""
 
     if not unknown and not beyond:
         return _IMPACT[kind]
@@ -230,13 +231,13 @@ def _impact(kind: str, places: Sequence[Place], unknown: Sequence[Place], beyond
 
 
 def _of_kind(rows: Sequence[Rows], one: Rows) -> str:
-    """Which kind of falls one of several commands lists."""
+    """The kind of falls that one of several commands lists."""
     return f" ({one.where[-1].partition('=')[2]})" if len(rows) > 1 else ""
 
 
 def _read_by_both(case: dict[str, Any]) -> int:
-    """Records that two committers have both read: those between the first and the last offset of the one behind. After
-    a fall each continues from its own position, so falls do not add up."""
+    """The number of records that two committers have both read: those between the first and the last offset of the
+    committer that lags. After a fall, each continues from its own position, so falls do not add up."""
     lower: dict[tuple[str, int], list[int]] = {}
     for topic, partition, offset in zip(
         case["topic_list"], case["partition_list"], case["to_offset_list"], strict=True
@@ -246,7 +247,7 @@ def _read_by_both(case: dict[str, Any]) -> int:
 
 
 def _distance(offsets: int, falls: int, adds_up: bool = True) -> str:
-    """The distance of so many falls in words: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
+    """The distance of several falls in words: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
 
     if falls == 1:
         return counted(offsets, "offset")
@@ -323,7 +324,7 @@ _FIRST = {
         "the other one",
     ),
 }
-"""Steps that do not depend on the results of other steps."""
+"""Steps that do not depend on the results of others."""
 
 LATELY = Threshold(
     "lately", "duration", "24h", "incidents within this time are new", "since the last shift", "of_the_past"

@@ -1,4 +1,4 @@
-"""Consumers that fail because the log no longer has the offset from which they read (OffsetOutOfRangeException, with
+"""Consumers that fail because the log no longer has the offset they read from (OffsetOutOfRangeException, with
 auto.offset.reset none)."""
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ OUT_OF_RANGE = PossibleCause(
 def gone_offsets(
     group: str, stuck: Sequence[StuckPartition], rows: Iterable[Mapping[str, Any]]
 ) -> list[tuple[StuckPartition, GoneOffset]]:
-    """The partitions of a loop whose committed offset is below the start of the log, given rows of `lag`. Members count
-    only if they joined after the offset was committed, because the member that committed it had not failed."""
+    """The partitions of a loop whose committed offset is below the start of the log, given rows of `lag`. Only members
+    that joined after the commit count, because the member that committed had not failed."""
     starts = {
         (row["topic"], row["partition"]): row["log_start_offset"] for row in rows if row["problem"] == "below_log_start"
     }
@@ -57,10 +57,10 @@ def gone_offsets(
 def out_of_range_incident(
     context: RuleContext, stuck: Sequence[StuckPartition], gone: list[tuple[StuckPartition, GoneOffset]]
 ) -> Incident:
-    """The finding about a loop of members that read from an offset that the log no longer has.
+    """The finding about members that repeatedly try to read from an offset that the log no longer has.
 
-    It is an effect of the deletion, unless the loop is as old as the topic keeps records: in that case, members failed
-    before the deletion, on a record that has since been deleted.
+    It is an effect of the deletion, unless the loop has lasted as long as the topic keeps records. In that case,
+    members failed before the deletion, on a record that has since been deleted.
     """
     one, first = gone[0]
     group, tries = first.group, [each for each in one.attempts if (each.joined_ms or 0) >= first.committed_ms]

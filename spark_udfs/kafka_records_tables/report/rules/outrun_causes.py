@@ -23,7 +23,7 @@ EARLY: Final = "early_timestamps"
 def deleted_by(
     context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]
 ) -> tuple[str, dict[str, Verdict]]:
-    """A sentence: how long the topic keeps records, and what may have deleted them."""
+    """A sentence about how long the topic keeps records, and what may have deleted them."""
     starts = {each["partition"]: each["log_start_offset"] for each in rows}
     shows = tuple(
         Evidence(
@@ -45,7 +45,7 @@ def deleted_by(
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
     away = away_before(emptied_events(context, group), jumps)
     never_old = deletions.never_by_age
-    # The log of one replica of several may begin inside a file for another reason.
+    # If a log has other replicas, it may begin inside a file for another reason.
     inside = () if deletions.has_one_replica is False else deletions.inside_files
     at_size = () if deletions.at_size is None else (deletions.at_size,)
     # Records that were unread when the member left may already have been old.
@@ -122,7 +122,7 @@ def deleted_by(
 
 
 def _sizes(context: RuleContext, topic: str) -> tuple[Evidence, ...]:
-    """How many records the logs of a topic have, and of which size: records may have become larger."""
+    """How many records a topic's logs have, and how large they are: records may have become larger."""
     logs = [each for each in context.look(LOG_SIZES, topic=topic).to_pylist() if each["sizes"]]
     records = sum(each["log_end_offset"] - each["log_start_offset"] for each in logs)
     size = sum(of["bytes"] for each in logs for of in each["sizes"])
@@ -133,7 +133,7 @@ def _sizes(context: RuleContext, topic: str) -> tuple[Evidence, ...]:
 
 
 def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
-    """The fact that an absence before a jump was shorter than the topic keeps records."""
+    """The fact that an absence before a jump was shorter than the time for which the topic keeps records."""
     waits = [each.after.from_ms - each.before_ms for each in jumps if each.after.from_ms and each.before_ms]
     shortest = min(waits, default=None)
     if shortest is None or retention_ms is None or shortest >= retention_ms:

@@ -1,4 +1,4 @@
-"""Groups that are so slow that records are deleted before they read them, counted over their commits."""
+"""Groups so slow that records are deleted before they read them, judged by their commits."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_off
 
 
 def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
-    """Partitions whose logs do not start at 0, from `lag`, for groups with records to read in one of them, and for
-    groups that have lost their members."""
+    """From `lag`, partitions whose logs do not start at 0, for groups with records to read in one of them and for
+    groups that lost their members."""
     rows, worst = context.table("lag").select([*_OF_LAG, "lag"]), [("lost", "descending")]
     rows = kept(rows, pc.greater(rows["log_start_offset"], 0))
     behind = kept(rows.select(["group_id", "lost"]), pc.greater(rows["lag"], 0)).sort_by(worst)
@@ -96,7 +96,7 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
     is_behind = any(row["lag"] for row in rows)
     for row in rows:
         own = steps.get(row["partition"], ())
-        # If the group has committed nothing for that long, its absence explains why it is below the start.
+        # If the group has been without commits for that long, its absence explains why it is below the start.
         is_silent = bool(own) and retention is not None and context.at_ms - (own[-1][1].from_ms or 0) > retention
         is_below = row["problem"] == "below_log_start" and not is_silent
         usual = usual_if_few_jump(own, least, times)
@@ -116,7 +116,7 @@ def _jumps(context: RuleContext, group: str, rows: list[dict[str, Any]], steps: 
         if any(was_outrun(row, steps.get(row["partition"], ()), ends, _largest_file(context, row)) for row in left):
             found += [jump for row in left for jump in jumps_of(row, steps.get(row["partition"], ()), usual)]
     if found:
-        # The topic loses records before this group reads them, so it lost those of its other partitions the same way.
+        # The topic loses records before this group reads them, so it lost those in its other partitions the same way.
         found += unproven
         unproven = []
     topic = rows[0]["topic"]
@@ -137,14 +137,14 @@ def _without_backlogs(
     starts: Mapping[int, int],
     emptied: list[dict[str, Any]],
 ) -> list[Jump]:
-    """The jumps without those over records that were deleted later: when the group came back, they were too young for
-    the retention of the topic. Such a jump is a backlog that the group read in few commits."""
+    """The jumps without those over records that were deleted only later, because they were too young for the topic's
+    retention when the group came back. Such a jump is a backlog that the group read in few commits."""
     if not jumps:
         return jumps
     partitions = sorted({each.partition for each in jumps})
     deletions = log_deletions(context, topic, partitions, ends_of_topic(context, group, topic))
     if deletions.is_by_request:
-        # A request deletes records of any age; this one moved the start of the log to where it is now.
+        # A request deletes records of any age. This one moved the start of the log to where it is now.
         return [each for each in jumps if each.after.offset >= starts[each.partition]]
     retention = deletions.retention_ms
     if retention is None or deletions.size is not None or deletions.early_times:
@@ -157,7 +157,7 @@ def _without_backlogs(
         commits = [each for pair in steps[jump.partition] for each in pair]
         if not any(
             until - retention < (each.from_ms or 0) <= away <= until
-            # Records written since that commit may have been deleted by their age until now.
+            # Records written since that commit may have been deleted by age since then.
             and (each.from_ms or 0) < context.at_ms - retention
             and each.offset <= jump.before
             and (jump.partition, each.offset) not in ends
@@ -177,9 +177,9 @@ def _jumps_after_absence(
     starts: Mapping[int, int],
     emptied: list[dict[str, Any]],
 ) -> list[Jump]:
-    """The jumps of a group that came back after the retention of the topic had deleted what it had not read. The
-    present start of a log proves nothing about earlier jumps: the age of the records does, or timestamps because of
-    which they are deleted as soon as they are written."""
+    """The jumps of a group that came back after the topic's retention had deleted what it had not read. The present
+    start of a log proves nothing about earlier jumps. The proof is the age of the records, or timestamps so old that
+    records are deleted as soon as they are written."""
     back = [each for each in jumps if away_before(emptied, [each]) is not None]
     partitions = sorted({each.partition for each in back})
     if not back:
@@ -194,7 +194,7 @@ def _jumps_after_absence(
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
-    """The number of offsets in the largest file of a log; of the whole log if the source does not show its files."""
+    """The number of offsets in the largest file of a log, or in the whole log if the source does not show its files."""
     logs = context.look(LOG_SIZES, topic=row["topic"]).to_pylist()
     files = [each["offset"] for log in logs if log["partition"] == row["partition"] for each in log["sizes"] or ()]
     places = [row["log_start_offset"], *(each for each in files if each > row["log_start_offset"]), row["end_offset"]]
@@ -225,7 +225,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     certain = waiting + sum(
         each.at_least or (each.lost if each.after.offset >= starts[each.partition] else 0) for each in jumps
     )
-    # A group that had been away may read a backlog in few commits, and the topic may have deleted it later.
+    # A group that was away may read a backlog in few commits, and the topic may have deleted it later.
     is_bound = certain < lost and any(each.at_least is not None for each in jumps)
     partitions = sorted({each.partition for each in jumps})
     finding = ReportFinding(

@@ -1,4 +1,4 @@
-"""Clients that are not members and commit for a group again and again while it has no members, so that its members skip
+"""Clients that are not members but repeatedly commit for a group while it has no members, so its members skip
 records."""
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ KIND: Final = "outside_reader_commits"
 
 @dataclass(frozen=True, slots=True)
 class _Absence:
-    """The commits for a partition while the group had no members, between two commits of members."""
+    """The commits for a partition while the group had no members, between two commits by members."""
 
     place: Place
     before: Span
     """The last commit of a member."""
     commits: Sequence[Span]
     is_followed: bool
-    """Whether a member committed the partition afterwards, at the last of these offsets or after it."""
+    """Whether a member committed the partition afterwards, at or after the last of these offsets."""
 
     @property
     def skipped(self) -> int:
-        """The number of offsets by which they moved the group ahead."""
+        """The number of offsets by which they moved the group forward."""
         return max(self.commits[-1].offset - self.before.offset, 0)
 
 
@@ -77,7 +77,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _absences(place: Place, spans: Sequence[Span], lives: Sequence[MemberLife], least: int) -> list[_Absence]:
-    """The absences of members in which a partition was committed `least` times."""
+    """The absences of members with at least `least` commits for a partition."""
     found: list[_Absence] = []
     before: Span | None = None
     outside: list[Span] = []

@@ -1,4 +1,4 @@
-"""Loops of consumers that failed on a record, and are over."""
+"""Consumers that repeatedly failed on a record, but no longer do."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from kafka_records_tables.report.rules.stuck_partitions import (
 from kafka_records_tables.topics import OFFSETS
 
 _COMMITS: Final = 5
-"""The number of commits before and after that show whether a group reads evenly."""
+"""The number of commits before and after that show whether a group reads steadily."""
 _LONGER: Final = 4
-"""The time for which the offset must have stayed with records to read, as a multiple of the longest pause between other
+"""How long the offset must have stayed with records to read, as a multiple of the longest pause between other
 commits."""
 
 
@@ -55,8 +55,8 @@ def past_loops(
     context: RuleContext, group: str, spans: dict[Offset, list[Span]], lives: list[MemberLife]
 ) -> list[StuckPartition]:
     """Partitions of a group whose offset did not move for some time while members failed on it, until the group got
-    past it. An offset counts only if it is known since when a record at it was there to be read;
-    running brokers do not report that."""
+    past it. An offset counts only if it is known when its record became available to read; running brokers do not
+    report that."""
     left = [each for each in lives if each.left_ms is not None]
     least = context.limit(f"{KIND}.attempts")
     found = []
@@ -74,8 +74,7 @@ def past_loops(
             if written is None and (log_ends(context).start((topic, partition)) or 0) > span.offset:
                 written = _waiting_since(of_place, at)
             if written is None:
-                # It is unknown when the record was written, so jobs that had no records to read would count as
-                # failures.
+                # When the record was written is unknown, so jobs without records to read would count as failures.
                 continue
             since = max(span.from_ms, written)
             tries = [each for each in tries if (each.left_ms or 0) >= since]
@@ -85,7 +84,7 @@ def past_loops(
             if len(tries) >= enough and lasted >= context.limit("report.group_settles_within"):
                 step = usual_step(of_place)
                 found.append(StuckPartition(topic, partition, span.offset, 0, since, span, tries, usual, step))
-    # Report one loop, the longest, with the other partitions that did not move at that time.
+    # Report only the longest loop, with the other partitions that did not move at that time.
     longest = max(found, key=lambda each: len(each.attempts), default=None)
     if longest is None:
         return []
@@ -95,9 +94,9 @@ def past_loops(
 
 
 def _waiting_since(spans: list[Span], at: int) -> int | None:
-    """About when records began to wait at an offset that did not move, if the log no longer has them: before the next
-    commit by the time that the group usually needs for that distance. None if that is unknown, or if the other offsets
-    did not move evenly, as when records come in bursts."""
+    """Approximately when records began to wait at an offset that did not move, if the log no longer has them: the next
+    commit minus the time that the group usually needs for that distance. None if unknown, or if the other offsets did
+    not move steadily, for example because records come in bursts."""
     span, after = spans[at], spans[at + 1]
     sides = spans[: at + 1], spans[at + 1 :]
     if span.to_ms is None or min(map(len, sides)) <= _COMMITS or after.offset <= span.offset:
@@ -119,7 +118,7 @@ def past_incident(
     lives: list[MemberLife],
     spans: dict[Offset, list[Span]],
 ) -> Incident:
-    """The finding about a loop that is over; `over` is not empty."""
+    """The finding about a past loop; `over` is not empty."""
     first, ended = over[0], over[0].span.to_ms or 0
     since = first.span.from_ms or 0
     clients = Counter(each.name for each in first.attempts)
@@ -228,7 +227,7 @@ def _how_it_ended(stuck: Span, after: Span, lives: list[MemberLife]) -> str:
 
 
 def _late(group: str, attempts: list[MemberLife], stays: list[int], moves: bool) -> Verdict:
-    """Whether members were removed by max.poll.interval.ms."""
+    """Whether members were removed because of max.poll.interval.ms."""
     usual, limits = median(stays) if stays else 0, poll_limits(attempts)
     slow = polls_too_late(limits, stays)
     return Verdict(

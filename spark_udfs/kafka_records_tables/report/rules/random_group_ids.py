@@ -1,4 +1,4 @@
-"""Groups that an application creates at each of its starts, because its group id has a random part."""
+"""Groups that an application creates on each start, because its group id has a random part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "group_id_random"
 _TOOLS: Final = ("console-consumer", "kafka-console", "kcat")
-"""How groups of tools begin with which people look at records."""
+"""The prefixes of groups of tools for looking at records."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -55,7 +55,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _incident(context: RuleContext, pattern: str, groups: tuple[str, ...], family: Sequence[Succession]) -> Incident:
-    """The finding about groups of one pattern, given in the order in which they were created."""
+    """The finding about groups that match one pattern, in order of creation."""
     lives = _lives(family)
     times = sorted(_started(lives[name]) for name in groups)
     fixed = family[0].old if family[0].old not in groups else None
@@ -213,7 +213,7 @@ def _steps(
 
 
 def _ends(context: RuleContext, group: str) -> list[tuple[tuple[str, int], int]]:
-    """The offsets of a group, by topic and partition."""
+    """A group's offsets, by topic and partition."""
     rows = context.rows_of_group("current_offsets", group).to_pylist()
     return sorted(((row["topic"], row["partition"]), row["offset"]) for row in rows)
 

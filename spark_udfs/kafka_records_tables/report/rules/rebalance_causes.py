@@ -1,4 +1,4 @@
-"""Why a group keeps rebalancing: the behaviour of its members shows which causes are possible."""
+"""Why a group keeps rebalancing. The behaviour of its members shows which causes are possible."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from kafka_records_tables.report.rules.stuck_partitions import poll_limits, poll
 from kafka_records_tables.topics import OFFSETS
 
 _MOST_PLACES: Final = 4
-"""The maximum number of partitions that a cause names."""
+"""The maximum number of partitions to name in a cause."""
 _SHORT_MS: Final = 10_000
-"""If no member is left that shows its timeout, members that left sooner than this have most likely not polled too late:
-max.poll.interval.ms is five minutes unless lowered."""
+"""If no remaining member shows its timeout, members that left sooner than this most likely did not poll too late:
+max.poll.interval.ms is five minutes by default."""
 
 
 def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
 
 
 def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Events of the members of a group since its rebalances began, by the kind of event."""
+    """Events of a group's members since its rebalances began, by kind."""
     rows = context.rows_of_group("timeline", case["group_id"])
     rows = kept(
         rows,
@@ -47,7 +47,7 @@ def _moves(context: RuleContext, case: dict[str, Any]) -> dict[str, list[dict[st
 
 
 def _as_evidence(events: list[dict[str, Any]], what: str) -> tuple[Evidence, ...]:
-    """Evidence from the first and the last of some events; empty for none."""
+    """Evidence from the first and the last of some events; empty if there are none."""
     ends = events[:1] if len(events) < 2 else [events[0], events[-1]]
     names = ("the first", "the last")
     return tuple(
@@ -164,7 +164,8 @@ def _weigh_late_polls(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
 
 def _stays(moves: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int, int, dict[str, Any]]]:
-    """The departures of members whose joining is known, each after how long they stayed in milliseconds, sorted."""
+    """The departures of members whose joining is known, each preceded by how long the member stayed in milliseconds,
+    sorted."""
     joined = {each["member_id"]: each["at_timestamp_ms"] for each in moves["member_joined"]}
     return sorted(
         (each["at_timestamp_ms"] - joined[each["member_id"]], each["log_offset"], number, each)
@@ -174,7 +175,7 @@ def _stays(moves: dict[str, list[dict[str, Any]]]) -> list[tuple[int, int, int, 
 
 
 def _limits(context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]) -> list[int]:
-    """The values of max.poll.interval.ms of the members that left."""
+    """The max.poll.interval.ms values of the members that left."""
     left = {each["member_id"] for each in moves["member_left"]}
     lives = member_lives(context, [case["group_id"]]).get(case["group_id"], [])
     return poll_limits(each for each in lives if each.member_id in left)
@@ -183,7 +184,7 @@ def _limits(context: RuleContext, case: dict[str, Any], moves: dict[str, list[di
 def _at_poll_limit(
     context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
 ) -> Evidence | None:
-    """The fact that most members left when max.poll.interval.ms was over."""
+    """The fact that most members left when max.poll.interval.ms had passed."""
     stays = _stays(moves)
     shows = polls_too_late(_limits(context, case, moves), [each[0] for each in stays])
     if not shows:
@@ -195,8 +196,8 @@ def _at_poll_limit(
 def _left_early(
     context: RuleContext, case: dict[str, Any], moves: dict[str, list[dict[str, Any]]]
 ) -> tuple[Evidence | None, bool]:
-    """The fact that most members left before they could have polled too late, and whether it is certain: the rebalance
-    timeout is max.poll.interval.ms, if a record shows it."""
+    """The fact that most members left before they could have polled too late, and whether it is certain. If a record
+    shows the rebalance timeout, that is max.poll.interval.ms."""
     stays = _stays(moves)
     shortest = min(_limits(context, case, moves), default=None)
     if not stays:

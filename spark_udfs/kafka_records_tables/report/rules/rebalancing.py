@@ -47,8 +47,8 @@ from kafka_records_tables.topics import OFFSETS
 
 
 def _runs(context: RuleContext) -> pa.Table:
-    """The last series of each group without its start, and from the first removal of a client on that times out again
-    and again (`dropped_ms`)."""
+    """The last series of rebalances of each group, without the rebalances of its start. If a client repeatedly times
+    out, the series begins with its first removal (`dropped_ms`)."""
     rows = _last_series(context)
     drops = dropped_since(context, rows)
     first = [drops.get(each) for each in rows["group_id"].to_pylist()]
@@ -58,8 +58,8 @@ def _runs(context: RuleContext) -> pa.Table:
 
 
 def _last_series(context: RuleContext) -> pa.Table:
-    """Changes of the epoch in the last run of each group, without a pause between two of them. A change with no members
-    before or after it, as in jobs, is left out, unless members suddenly leave more often than before."""
+    """Epoch changes in the last run of each group, without a pause between them. Changes with no members before or
+    after, as in jobs, are left out unless members suddenly leave more often than before."""
     rows = _rebalances(context)
     rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
@@ -88,7 +88,7 @@ def _last_series(context: RuleContext) -> pa.Table:
 
 
 def _rebalances(context: RuleContext) -> pa.Table:
-    """Changes of the epoch, without those that give no member a new target."""
+    """Epoch changes, without those that give no member a new target."""
     rows = context.table("timeline")
     return kept(
         rows, equal(rows, "event", "epoch"), pc.invert(pc.match_substring(rows["detail"], f'"target": "{UNCHANGED}"'))
@@ -96,10 +96,10 @@ def _rebalances(context: RuleContext) -> pa.Table:
 
 
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
-    """Flags for the rebalances of a run that do not belong to a start before it: a group that starts also rebalances,
-    is then quiet, and gets into trouble later.
+    """Flags the rebalances of a run that do not belong to the group's start. A starting group also rebalances, is then
+    quiet, and may get into trouble later.
 
-    A start is at most a quarter of the run, and the time after it is twice as long as any between later rebalances. It
+    A start is at most a quarter of the run, and the pause after it is twice as long as any between later rebalances. It
     counts as a start only if the other rebalances are enough for a finding.
     """
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
@@ -169,8 +169,8 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of the given groups that scales, falls behind nowhere as far as it is known, and rebalances
-    as often as it always did."""
+    """A sentence about each of the given groups that scales, is not known to fall behind anywhere, and rebalances as
+    often as it always did."""
     unknown = {group: without_end(context, [group]) for group in groups}
     moved = _last_moves(context, unknown)
     rows = _rebalances(context)
@@ -184,7 +184,7 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
         gap, half = as_often_as_ever(at for at, _ in changes), len(changes) // 2
         sizes = {size for _, size in changes[half:]}
         places = unknown[group]
-        # If the ends of logs are unknown, the group may have stopped consuming, unless it still commits.
+        # Without log ends, the group may have stopped consuming, unless it still commits.
         works = not places or moved[group] >= sorted(at for at, _ in changes)[half]
         # If members drop out and return one at a time, the size changes by one.
         if gap is not None and works and max(sizes) - min(sizes) > 1:
@@ -200,8 +200,8 @@ def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]
 
 
 def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) -> dict[str, int]:
-    """The groups that fall behind in no partition, except that this is unknown for the given ones, each with the time
-    at which an offset of these last moved."""
+    """The groups that fall behind in no partition, apart from the given ones, for which this is unknown. For each, the
+    time at which an offset of the given ones last moved."""
     progress = context.table("progress")
     progress = kept(progress, equal(progress, "group_id", *unknown))
     moved: dict[str, int] = {}
@@ -210,7 +210,7 @@ def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) ->
     for group, *place, state, changed_ms in zip(*(progress[name].to_pylist() for name in columns), strict=True):
         is_unknown = state is None and tuple(place) in unknown[group]
         moved[group] = max(moved.get(group, 0), (changed_ms or 0) if is_unknown else 0)
-        # A partition whose state is unknown for another reason may fall behind too.
+        # A partition whose state is unknown for another reason may also fall behind.
         if state not in ("ok", "idle") and not is_unknown:
             behind.add(group)
     return {group: at_ms for group, at_ms in moved.items() if group not in behind}
@@ -221,7 +221,7 @@ def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
 
 
 def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
-    """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
+    """A step for groups whose members have their own records. Members of classic groups leave no tombstones."""
     if "classic" in context.rows_of_group("groups", group)["group_kind"].to_pylist():
         return ()
     what = "Find out why members left: a session or a rebalance timed out, or they left by themselves"
@@ -355,12 +355,12 @@ _WAITS_FOR: Final = {
     "Reconciling": "members have not given up, or not taken over, what they were assigned",
     "NotReady": "topics that it needs are not as its topology requires",
 }
-"""The reason why a group in a rebalance waits, by its state."""
+"""What a rebalancing group waits for, by its state."""
 
 
 def _usual_lengths(events: pa.Table, groups: list[str]) -> dict[str, int]:
-    """How long 95 % of the earlier rebalances of groups took at most, in milliseconds, for those of which the log has
-    enough."""
+    """The time that 95 % of a group's earlier rebalances did not exceed, in milliseconds, for groups with enough of
+    them in the log."""
     rows = kept(
         events,
         equal(events, "group_id", *groups),
@@ -398,8 +398,8 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
 
 
 def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
-    """The time of the first change of each group's epoch since its last rebalance ended: members that came later
-    changed it again, and the group was unsettled by then."""
+    """The time of each group's first epoch change since its last rebalance ended. Members that joined later changed the
+    epoch again, when the group was already unsettled."""
     own = kept(events, pc.is_in(events["group_id"], groups["group_id"].combine_chunks()))
     ended = grouped(kept(own, equal(own, "event", "rebalance_completed")), ["group_id"], [("at_timestamp_ms", "max")])
     changed = kept(own, equal(own, "event", "epoch", "rebalance_started"))

@@ -1,4 +1,4 @@
-"""Records that brokers no longer accept since a limit of their size was lowered."""
+"""Records that brokers no longer accept because a size limit was lowered."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KIND: Final = "large_records_refused"
 _CAUSE, _OTHERWISE = "limit_lowered", "sent_no_more"
 _OF_TOPIC, _OF_BROKERS = "max.message.bytes", "message.max.bytes"
 _DEFAULT: Final = 1_048_588
-"""`message.max.bytes` unless it is set (`ServerLogConfigs.MAX_MESSAGE_SIZE`)."""
+"""The default of `message.max.bytes` (`ServerLogConfigs.MAX_MESSAGE_SIZE`)."""
 _APPLIED_MS: Final = 2_000
-"""Brokers apply a change of a config at most so long after its record."""
+"""Brokers apply a config change at most this long after its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class _Sizes:
     """The batches of a topic around a change."""
 
     since_ms: int | None = None
-    """The first batch that was read."""
+    """The time of the first batch that was read."""
     large: int = 0
-    """Batches above the limit, before the change."""
+    """The number of batches above the limit before the change."""
     large_of_one: int = 0
-    """Those with one record, which a producer cannot split."""
+    """The number of those with one record, which a producer cannot split."""
     largest: int = 0
     last: tuple[int, int, int] | None = None
     """Time, partition and offset of the last one."""
     large_after: int = 0
     after: int = 0
-    """All batches after the change."""
+    """The number of all batches after the change."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -61,7 +61,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _lowered(context: RuleContext) -> Iterator[_Lowered]:
-    """For each topic, the last change that lowered its limit, if that one still applies."""
+    """For each topic, the last change that lowered its limit, if it still applies."""
     rows = context.look(config_changes.TABLE).to_pylist()
     own = _limits([each for each in rows if each["resource_type"] == config_changes.TOPIC], _OF_TOPIC)
     of_brokers = _limits([each for each in rows if each["resource_name"] == ""], _OF_BROKERS).get("", [])
@@ -86,7 +86,7 @@ _Change = tuple[Mapping[str, Any], int | None, int | None]
 
 
 def _limits(rows: list[dict[str, Any]], name: str) -> dict[str, list[_Change]]:
-    """The changes of a limit by topic or broker, each with its value and the one before."""
+    """By topic or broker, the changes of a limit, each with its value and the previous one."""
     found: dict[str, list[_Change]] = {}
     for each in rows:
         if each["name"] == name:
@@ -100,7 +100,7 @@ def _judged(context: RuleContext, change: _Lowered) -> Incident | None:
     after_ms = context.at_ms - change.at_ms - _APPLIED_MS
     if sizes.since_ms is None or not sizes.large_of_one or sizes.large_after or not sizes.after or after_ms <= 0:
         return None
-    # A producer splits a batch that is too large, so batches of several records prove little.
+    # A producer splits batches that are too large, so batches of several records prove little.
     large = sizes.large if 2 * sizes.large_of_one >= sizes.large else sizes.large_of_one
     per_ms = large / max(change.at_ms - sizes.since_ms, 1)
     expected = round(per_ms * (context.at_ms - change.at_ms))

@@ -49,9 +49,9 @@ from kafka_records_tables.topics import OFFSETS
 
 _KIND: Final = "topic_recreated"
 _RECREATED: Final = "topic_recreated"
-"""The kind in `regressions` if a group has continued, and the problem in `lag` if it has not."""
+"""The kind in `regressions` for a group that has continued, and the problem in `lag` for one that has not."""
 _MOST_WAITING: Final = 3
-"""The maximum number of groups to reset that get a sentence and a command each."""
+"""The maximum number of groups that get a sentence and a reset command each."""
 
 _WENT_ON: Final = (
     "group_id",
@@ -88,14 +88,14 @@ def _cases(context: RuleContext) -> pa.Table:
         (waits | ~of_the_past, Level.LOW),
         default=Level.NOTE,
     )
-    # If there is no commit for the new topic, use a time in the far future, so that no commit counts as later.
+    # If there is no commit for the new topic, use a time far in the future, so that no commit counts as later.
     since = [min((at for at in times if at is not None), default=2**62) for times in cases["made_ms_list"].to_pylist()]
     return ranked(with_columns(cases, since_ms=pa.array(since, pa.int64())), levels, made)
 
 
 def _places(context: RuleContext) -> pa.Table:
-    """One row for each partition that a group started over (`made_ms`) or has an old offset for (`works` is not
-    null), and for each group that has done neither (`is_gone`)."""
+    """One row for each partition that a group started over (`made_ms`) or has an old offset for (`works` is not null),
+    and for each group with neither (`is_gone`)."""
 
     falls, lag = context.once(with_causes), context.table("lag")
     went = kept(falls, equal(falls, "cause", _RECREATED)).select(_WENT_ON)
@@ -119,8 +119,8 @@ def _places(context: RuleContext) -> pa.Table:
 
 
 def _gone(context: RuleContext, went: pa.Table) -> list[dict[str, Any]]:
-    """A row for each group that had members when it lost its offsets with a topic, and that has committed nothing for
-    the new topic."""
+    """A row for each group that had members when it lost its offsets with a topic, and has no commits for the new
+    topic."""
 
     current, rows = context.table("current_offsets"), []
     back_ms = _first_commits(went.to_pylist())
@@ -134,7 +134,7 @@ def _gone(context: RuleContext, went: pa.Table) -> list[dict[str, Any]]:
 
 
 def _first_commits(went: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """By topic and group, when a group first committed for the new topic."""
+    """By topic and group, the time of the first commit for the new topic."""
 
     found: dict[str, dict[str, int]] = {}
     for each in went:
@@ -222,8 +222,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 def _since(
     context: RuleContext, topic: str, went: list[dict[str, Any]], waits: list[dict[str, Any]]
 ) -> tuple[int | None, str | None]:
-    """The time when the topic was deleted, according to the metadata log, or when it had been recreated, as far as
-    commits show it."""
+    """When the topic was deleted, according to the metadata log, or by when it had been recreated, according to
+    commits."""
 
     found = recreation_of(context, topic)
     if found is not None and found.since_ms is not None and found.created["at_timestamp_ms"] is not None:
@@ -243,7 +243,7 @@ def _since(
 
 
 def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
-    """Sentences: which groups have offsets of the older topic, and whether somebody consumes for them."""
+    """Sentences: which groups have offsets of the older topic, and whether they have consumers."""
 
     groups = {each["group_id"]: each for each in waits}
     if len(groups) > _MOST_WAITING:
@@ -299,7 +299,7 @@ def _read_carried(context: RuleContext, topic: str, each: CarriedPosition) -> Ne
 
 
 def _skipped(skip: PossibleSkip) -> str:
-    """Sentences: what a group may have skipped, and on what that depends."""
+    """Sentences: what a group may have skipped, and what that depends on."""
 
     came = (
         f"The group {shown(skip.group_id)} had no members when the new one was created. It came back at"

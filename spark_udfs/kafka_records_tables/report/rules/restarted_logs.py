@@ -1,4 +1,4 @@
-"""Groups of one log of `__consumer_offsets` that all began again after a change of leaders: the log was lost."""
+"""Groups of one `__consumer_offsets` log that all started over after leader changes, because the log was lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kafka_records_tables.topics import OFFSETS
 KIND: Final = "coordinator_log_restarted"
 _LOST, _FIRST = "log_lost", "first_groups"
 _SEVERAL: Final = 2
-"""If so many groups begin at once in one log, it is unlikely that they are the first ones of the log."""
+"""If this many groups begin at once in one log, they are unlikely to be its first groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class _Began:
 
 @dataclass(frozen=True, slots=True)
 class _Restart:
-    """A log that begins when leaders changed, although other logs of the topic are older."""
+    """A log that begins at a leader change although other logs of the topic are older."""
 
     partition: int
     first: EpochStart
     began_ms: int
     sibling: int
-    """Another partition of the topic, whose leader changed then too."""
+    """Another partition of the topic whose leader also changed then."""
     changed: EpochStart
-    """That change of the leader."""
+    """That leader change."""
     groups: tuple[_Began, ...]
-    """The groups that began right after it, in the order of their first records."""
+    """The groups that began right after it, ordered by first record."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -66,7 +66,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _beginnings(context: RuleContext) -> list[_Began]:
-    """The first records of groups. Groups in several logs are left out: the number of partitions was changed."""
+    """The first records of groups. Groups in several logs are left out, because the number of partitions was
+    changed."""
     rows = context.table("timeline")
     rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]), pc.is_valid(rows["log_offset"]))
     first = rows.group_by(["group_id", "log_partition"], use_threads=False).aggregate(
@@ -85,7 +86,7 @@ def _restarts(context: RuleContext) -> list[_Restart]:
     found = []
     for partition, starts in sorted(logs.items()):
         first = starts[0]
-        # A new topic has epoch 0. A copy of another replica has the epochs of that one.
+        # A new topic has epoch 0. A copy of another replica has that replica's epochs.
         if first.epoch == 0 or first.offset or first.at_ms is None or not has_all_records(context, partition):
             continue
         near = [
@@ -101,7 +102,7 @@ def _restarts(context: RuleContext) -> list[_Restart]:
         began = [each for each in context.once(_beginnings) if before < each.at_ms <= until]
         own = [each for each in began if each.log_partition == partition]
         own = [each for each in own if not _is_of_new_topics(context, each.group_id, before)]
-        # New groups in logs that had records before show that applications were deployed then.
+        # New groups in logs that had older records show that applications were deployed then.
         old = {other for other, of_other in logs.items() if of_other[0].epoch == 0 and has_all_records(context, other)}
         others = {each.group_id for each in began if each.log_partition in old}
         if own and not others:
@@ -110,13 +111,13 @@ def _restarts(context: RuleContext) -> list[_Restart]:
 
 
 def _is_just_before(change: EpochStart, began_ms: int, within: int) -> bool:
-    """Whether a log went on under a new leader about when another log began, and has older records."""
+    """Whether a log with older records continued under a new leader at about the time another log began."""
     before, at = change.before_ms, change.at_ms
     return before is not None and at is not None and before < began_ms and abs(at - began_ms) <= within
 
 
 def _is_of_new_topics(context: RuleContext, group: str, since_ms: int) -> bool:
-    """Whether all topics of a group were created after a moment, so that the group must be new too."""
+    """Whether all topics of a group were created after a given time, so that the group must be new too."""
     topics = set(context.rows_of_group("current_offsets", group)["topic"].to_pylist())
     made = [
         [each["at_timestamp_ms"] for each in changes_of(context, topic) if each["event"] == "created"]

@@ -1,4 +1,4 @@
-"""Topics that grow many times faster since a group also consumes them, as if its application wrote them."""
+"""Topics that have grown many times faster since a group began to consume them, as if its application wrote to them."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ _OF_FAILURES: Final = re.compile(
 )
 """Words in the names of topics to which consumers write records that they could not process."""
 _STEADY: Final = 2
-"""A topic that grows at most so many times faster counts as steady."""
+"""A topic that grows at most this many times faster counts as steady."""
 _LONGEST_MS: Final = HOUR_MS
-"""Topics are compared for at most as long before and after."""
+"""Topics are compared over at most this time before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """The number of records that were written to topics before and after a moment, in two spans of time."""
+    """The number of records written to topics before and after a given time, in two time spans."""
 
     before: int
     after: int
     last: int
-    """The number in the second half of the time after."""
+    """The number in the second half of the time span after it."""
     before_ms: int
     after_ms: int
 
     @property
     def times(self) -> float:
-        """How many times faster the topics grew after the moment; infinite if they did not grow before."""
+        """How many times faster the topics grew after that time; infinite if they did not grow before."""
         rate = self.before / self.before_ms
         return (self.after / self.after_ms) / rate if rate else float("inf") if self.after else 1
 
     @property
     def is_lasting(self) -> bool:
-        """Whether half of the growth or so was in the second half of the time."""
+        """Whether about half of the growth was in the second half of the time span."""
         return 3 * self.last >= self.after
 
 
@@ -85,7 +85,7 @@ def _find(context: RuleContext) -> list[Incident]:
         began = min(firsts.values())
         for topic, at_ms in firsts.items():
             others = tuple(sorted(each for each in firsts if firsts[each] <= began + least // 2 and each != topic))
-            # Topics with the id of an application of Kafka Streams are its own.
+            # Topics with a Kafka Streams application's id are its own.
             is_later = at_ms - began >= least // 2 and context.at_ms - at_ms >= least
             if is_later and others and not topic.startswith(f"{group}-"):
                 suspects.append((group, topic, at_ms, others))
@@ -96,7 +96,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _firsts(rows: Any, groups: Sequence[str]) -> dict[str, dict[str, int]]:
-    """When groups first committed each of their topics."""
+    """When groups made their first commits for each of their topics."""
     found: dict[str, dict[str, int]] = {}
     for row in kept(rows, equal(rows, "group_id", *groups)).to_pylist():
         if row["at_timestamp_ms"] is not None:
@@ -112,7 +112,7 @@ def _incident(context: RuleContext, group: str, topic: str, first_ms: int, other
     is_of_failures = _OF_FAILURES.search(topic) is not None
     if growth is None or growth.times < context.limit(f"{KIND}.times") or not growth.is_lasting:
         return None
-    # A topic without records before may be new, with its consumer.
+    # A topic without earlier records may be new, like its consumer.
     if not growth.before and not is_of_failures:
         return None
     consumed = _consumed(context, group, topic, since)
@@ -192,8 +192,8 @@ def _incident(context: RuleContext, group: str, topic: str, first_ms: int, other
 
 
 def _assigned(context: RuleContext, group: str, topic: str, first_ms: int) -> tuple[int, str | None, Mapping[str, Any]]:
-    """When a topic was first assigned to a member of a group, the client id of this member, and the event; without an
-    assignment, its first commit."""
+    """When a topic was first assigned to a member of a group, that member's client id, and the event. Without an
+    assignment, the time of the first commit."""
     rows = context.rows_of_group("timeline", group)
     rows = kept(rows, equal(rows, "event", "assignment_changed", "first_commit")).to_pylist()
     first = next(each for each in rows if each["event"] == "first_commit" and each["at_timestamp_ms"] == first_ms)
@@ -211,7 +211,7 @@ def _assigned(context: RuleContext, group: str, topic: str, first_ms: int) -> tu
 
 
 def _growth(context: RuleContext, ends: LogEnds, topics: Sequence[str], since_ms: int) -> _Growth | None:
-    """The growth of topics before and after a moment; None if files do not show it for long enough."""
+    """The growth of topics before and after a given time; None if files do not show it for long enough."""
     places = [each for each in known_ends(context) if each[0] in topics]
     after_ms = min(context.at_ms - since_ms, _LONGEST_MS)
     created = [
@@ -234,7 +234,7 @@ def _growth(context: RuleContext, ends: LogEnds, topics: Sequence[str], since_ms
 
 
 def _consumed(context: RuleContext, group: str, topic: str, since_ms: int) -> int:
-    """The number of records of a topic that a group has committed since a moment."""
+    """The number of records of a topic that a group has consumed since a given time, according to its commits."""
     total = 0
     for (_, name, _), spans in commit_spans(context, (group,)).items():
         later = [each.offset for each in spans if name == topic and (each.from_ms or 0) >= since_ms]

@@ -1,4 +1,4 @@
-"""Records of share groups that are delivered again and again, or were archived."""
+"""Records of share groups that are delivered repeatedly, or were archived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two applications that use one group id by mistake."""
+"""Two applications that use the same group id by mistake."""
 
 from __future__ import annotations
 
@@ -39,17 +39,16 @@ class Application:
 
     @property
     def first(self) -> MemberLife:
-        """The member that joined first."""
         return first_joined(self.lives)
 
     def was_there(self, at_ms: int) -> bool:
-        """Whether it had a member at a given time."""
+        """Whether any of its members was there at a given time."""
         return any(each.was_there(at_ms) for each in self.lives)
 
 
 def applications(lives: list[MemberLife]) -> list[Application]:
-    """Members by their assigned topics: those that ever had a topic in common, directly or through other members, are
-    one application. Members without any assignment are left out."""
+    """Members by their assigned topics: those that ever had a topic in common, directly or through other members,
+    belong to one application. Members without any assignment are left out."""
     found: list[Application] = []
     for life in lives:
         topics = life.topics
@@ -65,7 +64,7 @@ def applications(lives: list[MemberLife]) -> list[Application]:
 
 
 def _suspects(context: RuleContext) -> list[str]:
-    """Groups that have been assigned several topics, with several clients."""
+    """Groups with several assigned topics and several clients."""
     rows = context.table("timeline")
     firsts = grouped(kept(rows, equal(rows, "event", "first_commit")), ["group_id"], [("detail", "count_distinct")])
     several = firsts.filter(pc.greater_equal(firsts["detail_count_distinct"], 2))["group_id"]
@@ -85,7 +84,7 @@ def _find(context: RuleContext) -> list[Incident]:
             continue
         proof = _proof(context, group, apps)
         shared = _shared_moments(context, apps, lives)
-        # If an application replaces one that reads other topics, both run at the same time only during the rollout.
+        # If an application replaces one that reads other topics, both run at once only during the rollout.
         is_lasting = len(shared) >= context.limit(f"{KIND}.generations") and _keeps_coming(context, apps)
         if proof is not None and is_lasting:
             found.append(_incident(context, group, apps, proof, shared))
@@ -93,15 +92,15 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _shared_moments(context: RuleContext, apps: list[Application], lives: list[MemberLife]) -> list[int]:
-    """The times at which members came and left while two of the applications were present."""
+    """The times at which members joined or left while two of the applications were present."""
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
     known = sorted(each for each in moments if each is not None)
     return [each for each in known if _both_there(apps, each)]
 
 
 def _changes(apps: list[Application], since_ms: int) -> list[int]:
-    """The times, from a moment on, at which members came or left while, at least just before, two of the applications
-    were present."""
+    """The times, from a given time on, at which members joined or left while two of the applications were present, or
+    had been just before."""
     lives = [life for app in apps for life in app.lives]
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
     known = sorted(each for each in moments if each is not None and each >= since_ms)
@@ -113,7 +112,7 @@ def _both_there(apps: list[Application], at_ms: int) -> bool:
 
 
 def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
-    """Whether two of the applications are present at the end of the log, or one came back while another one stayed."""
+    """Whether two of the applications are present at the end of the log, or one came back while the other stayed."""
     if sum(any(each.left_at is None for each in app.lives) for app in apps) >= 2:
         return True
     for app in apps:
@@ -124,8 +123,8 @@ def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
 
 
 def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidence | None:
-    """The evidence that members of one application do not subscribe to the topics of the other: their subscriptions, or
-    an assignment that left out the topics of the other although nobody else was there to take them."""
+    """Evidence that members of one application do not subscribe to the other's topics: their subscriptions, or an
+    assignment that left out those topics although no other member could take them."""
     rows = context.rows_of_group("members", group).to_pylist()
     wanted: dict[str, set[str]] = {each["member_id"]: set(each["subscribed_topics"] or ()) for each in rows}
     by_app = [set().union(*(wanted[life.member_id] for life in app.lives if life.member_id in wanted)) for app in apps]
@@ -209,7 +208,7 @@ def _incident(
         topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
         who=tuple(
             Actor(f"consumes {listed(sorted(app.topics))}", group, None, name, min(hosts[at], default=None))
-            # The application that is to get a group id of its own comes first.
+            # Start with the application that should get its own group id.
             for at, app in sorted(enumerate(apps), key=lambda each: each[1] is not later)
             for name in app.clients[:4]
         ),

@@ -1,4 +1,4 @@
-"""Processes that share one group.instance.id, so that each one that joins fences the other."""
+"""Processes that share one group.instance.id, so each process that joins fences the other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _commits(context: RuleContext, group: str, first_ms: int) -> list[int]:
-    """When the group committed, from a moment on."""
+    """When the group committed, from a given time on."""
     spans = commit_spans(context, (group,)).values()
     return sorted({each.from_ms for every in spans for each in every if each.from_ms and each.from_ms >= first_ms})
 

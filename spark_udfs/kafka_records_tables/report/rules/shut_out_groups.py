@@ -1,4 +1,4 @@
-"""Groups and producers that stopped when access control lists (ACLs) of their topics, or their groups, were changed."""
+"""Groups and producers that stopped when access control lists (ACLs) for their topics or groups were changed."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ from kafka_records_tables.topics import METADATA, OFFSETS
 KIND: Final = "clients_shut_out"
 _DENIED, _OTHERWISE = "acl_denies", "stopped_otherwise"
 _MOST_ENTRIES: Final = 3
-"""The number of entries that a sentence names."""
+"""The maximum number of entries to name in a sentence."""
 _WAIT: Final = (
     "{} wait, and more come. Nothing is lost as long as topics keep them: consumers will go on at their offsets."
 )
 _MOST_TOPICS: Final = 100
-"""The maximum number of topics of a change that are looked at."""
+"""The maximum number of topics to look at per change."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShutOut:
-    """A group that has committed nothing for a topic since shortly before or after a change."""
+    """A group without commits for a topic since shortly before or after a change."""
 
     group_id: str
     topics: tuple[str, ...]
     last: Span
     """Its last commit for these topics."""
     waiting: int
-    """The number of offsets that have not been consumed since."""
+    """The number of offsets not consumed since."""
     joins: int
-    """How often members joined since."""
+    """How often members have joined since."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -82,12 +82,12 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _silent(context: RuleContext, change: Restriction) -> dict[str, Silence]:
-    """The topics of a change to which nothing has been written since."""
+    """The topics of a change that have not been written to since."""
     if change.resource_type != TOPIC or not change.takes(WRITE):
         return {}
     around = context.limit(f"{KIND}.around")
     names = [each for each in context.table("log_ends")["topic"].unique().to_pylist() if change.matches(each)]
-    # The logs of several topics are read together.
+    # Read the logs of several topics together.
     ends = log_ends(context) if len(names) > 1 else None
     found = {}
     for topic in sorted(names)[:_MOST_TOPICS]:
@@ -98,8 +98,8 @@ def _silent(context: RuleContext, change: Restriction) -> dict[str, Silence]:
 
 
 def _shut_out(context: RuleContext, change: Restriction, silent: Mapping[str, Silence]) -> list[_ShutOut]:
-    """The groups that consumed what the change is about until then, and nothing of it since, although records wait, or
-    although nothing is written to it any more and they have lost their members."""
+    """The groups that consumed what the change is about until then and have not since. Either records are waiting, or
+    nothing is written there any more and the groups have lost their members."""
     around = context.limit(f"{KIND}.around")
     key = "topic" if change.resource_type == TOPIC else "group_id"
     rows = context.table("current_offsets")
@@ -142,12 +142,12 @@ def _judged(
     events = context.rows_of_group("timeline", group).to_pylist()
     before = [each for each in events if (each["at_timestamp_ms"] or 0) <= times[-1]]
     if before and before[-1]["member_count"] == 0 and before[-1]["event"] in ("emptied", "epoch", "member_left"):
-        return None  # it had been stopped before
+        return None  # it had stopped before
     has_left = _emptied_near(context, change, events)
     lag = context.rows_of_group("lag", group)
     lag = kept(lag, pc.greater(lag["lag"], 0))
     of_topics = kept(lag, equal(lag, "topic", *topics))
-    # Without records that were written after its last commit, a group has nothing to commit.
+    # A group has nothing to commit unless records were written after its last commit.
     waits = of_topics.num_rows > 0 and _waits_after(of_topics, change.at_ms)
     if not waits and not (has_left and all(topic in silent for topic in topics)):
         return None
@@ -157,7 +157,7 @@ def _judged(
 
 
 def _emptied_near(context: RuleContext, change: Restriction, events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a group lost its last member when ACLs were changed, and has had none since."""
+    """Whether a group lost its last member when ACLs were changed, and has had no members since."""
     emptied = [each["at_timestamp_ms"] for each in events if each["event"] == "emptied" and each["at_timestamp_ms"]]
     if not emptied or abs(emptied[-1] - change.at_ms) > context.limit(f"{KIND}.around"):
         return False
@@ -165,7 +165,8 @@ def _emptied_near(context: RuleContext, change: Restriction, events: Sequence[Ma
 
 
 def _waits_after(lag: Any, at_ms: int) -> bool:
-    """Whether records wait that were written around a moment or later: others had been waiting before."""
+    """Whether records are waiting that were written around a given time or later. Older ones had been waiting
+    before."""
     times = [each for each in lag["unread_timestamp_ms"].to_pylist() if each is not None]
     return bool(times) and max(times) >= at_ms - MINUTE_MS
 
@@ -269,7 +270,7 @@ def _who_stopped(groups: Sequence[_ShutOut], joins: int) -> str:
 
 
 def _what_is_silent(silent: Mapping[str, Silence]) -> str:
-    """A sentence about the topics to which nothing is written any more."""
+    """A sentence about the topics that are no longer written to."""
     return "".join(
         f" Nothing has been written to {shown(each.topic)} since {moment(each.last_ms)}; before, a batch came at the "
         f"latest every {length(each.usual.most_ms)}."

@@ -26,18 +26,18 @@ DOES_NOT_COMMIT: Final = PossibleCause(
     "or if it is Kafka Streams",
 )
 _LONG: Final = 3
-"""A member would have committed if it worked for this many times the usual interval between commits, below which 95 %
-of them are."""
+"""A working member would have committed within this many times the usual commit interval, which is the 95th
+percentile."""
 _SESSION_MS: Final = 45_000
-"""The default session timeout of brokers and clients since Kafka 3.0: a dead member stays for this long."""
+"""The default session timeout of brokers and clients since Kafka 3.0: a dead member remains for this long."""
 _STREAMS: Final = ("stream", "streams")
-"""Protocol and kind of groups of Kafka Streams, which commits by itself."""
+"""Protocol and kind of Kafka Streams groups. Streams commits offsets itself."""
 
 
 def reads_without_commits(context: RuleContext, group: str, stays: Sequence[int]) -> Verdict | None:
-    """Whether a group whose offsets have all stopped may read without commits. `stays` are the times for which members
-    with waiting records were in the group since then, in milliseconds. None if a member from before the last commit is
-    still there, because its commits worked; or if the group is one of Kafka Streams, in which commits cannot be turned
+    """Whether a group whose offsets have all stopped may read without committing. `stays` are how long members with
+    waiting records have been in the group since then, in milliseconds. None if a member from before the last commit is
+    still there, because its commits worked, or if it is a Kafka Streams group, in which commits cannot be turned
     off."""
     groups = context.rows_of_group("groups", group).to_pylist()
     if any(each["group_kind"] in _STREAMS or each["protocol"] in _STREAMS for each in groups):

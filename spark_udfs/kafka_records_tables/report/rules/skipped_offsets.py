@@ -1,4 +1,4 @@
-"""Offsets that were moved ahead while a group had no members, so that its members skipped the records in between."""
+"""Offsets that were moved forward while a group had no members, so its members skipped the records in between."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Jump:
     start: int
     """The old offset or, if it is higher, the present start of the log."""
     is_to_end: bool
-    """Whether the new offset is known to be the end of the log at that time."""
+    """Whether the new offset is known to be the log end at that time."""
 
     @property
     def skipped(self) -> int:
-        """The number of offsets from `start` to the new one: an upper bound of the records there, because logs have
-        offsets of markers and of records that a cleaner has removed."""
+        """The number of offsets from `start` to the new one: an upper bound for the records there, because some offsets
+        belong to markers or to records that a cleaner removed."""
         return self.after.offset - self.start
 
     @property
@@ -86,7 +86,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _with_higher_offsets(context: RuleContext, resets: pa.Table) -> list[str]:
-    """The groups of resets, without those whose offsets all fell, so that fewer commits are read a second time."""
+    """The groups with resets, except those whose offsets all fell, so that fewer commits are read a second time."""
     falls = context.table("regressions")
     falls = kept(falls, equal(falls, "group_id", *resets["group_id"].unique().to_pylist()))
     keys = ("group_id", "topic", "log_partition", "log_offset")
@@ -103,7 +103,7 @@ def _with_higher_offsets(context: RuleContext, resets: pa.Table) -> list[str]:
 
 
 def _operations(jumps: list[Jump]) -> Iterator[list[Jump]]:
-    """The jumps of a group by what seems to be one operation: without a long pause in between."""
+    """The jumps of a group, split into apparent operations: those without a long pause in between."""
     jumps = sorted(jumps, key=lambda each: (each.after.from_ms or 0, each.topic, each.partition))
     while jumps:
         first = last_run([each.after.from_ms or 0 for each in jumps], _PAUSE_MS)
@@ -112,14 +112,14 @@ def _operations(jumps: list[Jump]) -> Iterator[list[Jump]]:
 
 
 def _jumps(place: tuple[str, int], spans: list[Span], lives: list[MemberLife], ends: LogEnds) -> Iterator[Jump]:
-    """The jumps of a partition. A client that is not a member and reads commits more than once while there are no
-    members; its commits are no jumps."""
+    """The jumps of a partition. A client that reads without being a member commits more than once while there are no
+    members; its commits are not jumps."""
     without = Counter(_interval_of(lives, each) for each in spans if had_no_members(lives, each))
     start, now = ends.start(place) or 0, ends.end(place)
     for before, after in pairwise(spans):
         if before.ended_by != "commit" or not had_no_members(lives, after) or without[_interval_of(lives, after)] > 1:
             continue
-        # If the log starts at the new offset or after it, the records were deleted by retention (time or size).
+        # If the log starts at or after the new offset, retention (time or size) deleted the records.
         from_offset = max(before.offset, start)
         if from_offset < after.offset and (now is None or after.offset <= now):
             yield Jump(*place, before, after, from_offset, _is_end(ends, place, after))
@@ -243,9 +243,9 @@ def _incident(context: RuleContext, group: str, jumps: list[Jump], lives: list[M
 
 
 _NEAR_MS: Final = 5_000
-"""The time within which a tool commits the end of a log that it has asked for; clocks of producers may differ too."""
+"""The time within which a tool commits a log end that it has requested. The clocks of producers may also differ."""
 _PAUSE_MS: Final = 10 * MINUTE_MS
-"""The longest time between two commits of one operation on several partitions or topics."""
+"""The longest pause between two commits of one operation on several partitions or topics."""
 
 RULE = incident_rule(
     kind=KIND,

@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 KIND: Final = "too_slow"
 _MOMENTS: Final = 60
-"""The number of moments at which the backlog is measured."""
+"""The number of times at which the backlog is measured."""
 _SMALL: Final = 10
-"""A group counts as having kept up when its backlog was at most a tenth of the present one."""
+"""A group kept up if its backlog was at most a tenth of the present one."""
 _MOST_ASKED: Final = 5
 """The maximum number of groups and topics for which running brokers are asked when records were written."""
 _USUAL: Final = 2
-"""The number of earlier backlogs of the same size from which a backlog counts as usual for a group."""
+"""A backlog counts as usual for a group from this number of earlier backlogs of the same size."""
 _CHANGED: Final = 5
 """A speed counts as changed if it differs by a fifth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The backlog of a group in a topic since it last kept up."""
+    """The backlog of a group in a topic since the group last kept up."""
 
     places: list[Place]
     since_ms: int
@@ -78,15 +78,15 @@ class Growth:
     """Records per second that were read and written before that; None if that time was too short."""
     last: Span
     from_ms: int
-    """The known beginning of its history."""
+    """The start of its known history."""
     usual_lag: int
-    """The median of its backlog from then until it last kept up."""
+    """The median of its backlog between then and when it last kept up."""
     episodes: int
-    """The number of earlier backlogs of this size that the group caught up with."""
+    """The number of earlier backlogs of this size with which the group caught up."""
     reads: dict[Place, int] = field(default_factory=dict)
-    """The number of records that were read from each partition."""
+    """The number of records read from each partition."""
     written_before: float | None = None
-    """The maximum number of records per second that were written before that; None if unknown."""
+    """The maximum number of records per second written before that; None if unknown."""
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -96,7 +96,7 @@ class Growth:
 
 
 def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
-    """Groups with members and with unread records older than `after`, with their topics and partitions."""
+    """Groups with members and unread records older than `after`, with their topics and partitions."""
 
     if not context.is_stored:
         return _suspects_on_brokers(context)
@@ -112,7 +112,7 @@ def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
 
 
 def _suspects_on_brokers(context: RuleContext) -> dict[tuple[str, str], list[int]]:
-    """As `_suspects`: running brokers are asked for the times of the first unread records of groups with a backlog."""
+    """Like `_suspects`, but asks running brokers for the times of the first unread records of groups with a backlog."""
 
     behind = _worst(context, context.table("lag"))
     if not behind or context.second_look is None:
@@ -124,7 +124,7 @@ def _suspects_on_brokers(context: RuleContext) -> dict[tuple[str, str], list[int
 
 
 def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[int]]:
-    """The groups with members and the largest backlogs of `records` or more, with their topics and partitions."""
+    """The groups with members and the largest backlogs (at least `records`), with their topics and partitions."""
 
     groups = without_old_copies(context, context.table("groups"))
     members = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
@@ -198,7 +198,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     start = max((at for at in range(kept_up + 1) if lags[at] <= 2 * usual + 1), default=kept_up)
     if known[-1][0] - known[start][0] < context.limit(f"{KIND}.lasts") or len(known) - start < 6:
         return None
-    # in each third of that time, the group has read some records, but fewer than were written
+    # in each third of that time, the group read some records, but fewer than were written
     corners = [start + (len(known) - 1 - start) * third // 3 for third in range(4)]
     for one, other in pairwise(corners):
         grows = 10 * (lags[other] - lags[one]) >= last
@@ -227,7 +227,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
 
 
 def earlier_backlogs(lags: list[int], size: int) -> int:
-    """How often a backlog grew to at least this size and was then read down to a tenth of it."""
+    """How often a backlog grew to at least this size and was then reduced to a tenth of it."""
     count, is_large = 0, False
     for lag in lags:
         if is_large and lag <= size / _SMALL:
@@ -264,7 +264,7 @@ def _incident(
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
     unknown = without_end(context, [group])
     lacked = (ends_of_logs(unknown),) if unknown else ()
-    # This rate does not include the time that the group spends on other partitions.
+    # This rate excludes the time that the group spends on other partitions.
     weighed = _weighed(group, topic, growth, since)
     if hot is not None and not hot.was_hot:
         of_hot = sum(each["lag"] or 0 for each in lags if each["partition"] == hot.partition)
@@ -272,7 +272,7 @@ def _incident(
         if growth.before is None:
             # It is already known that more is written than the group reads. The hot partition explains why.
             del weighed["more_written"]
-    # If `before` is None, the group has no known time in which it kept up.
+    # If `before` is None, there is no known time in which the group kept up.
     kept_up_ms = None if growth.before is None else growth.from_ms
     quota = weigh_quotas(context, Reading(group, topic, growth.since_ms, reads, kept_up_ms), members)
     if quota is not None:
@@ -289,7 +289,7 @@ def _incident(
         window = Window(growth.since_ms, growth.until_ms, kept_up_ms)
         some = weigh_slow_members(context, group, lags, behind, window, ends)
         if some is not None:
-            # The group as a whole is then not slow, and more members do not help.
+            # Then the group as a whole is not slow, and more members do not help.
             weighed[SLOW_MEMBER] = replace(some, lacked=some.lacked + unknown_of_work)
             del weighed["work_slower"]
     if not steps and not throttles and SLOW_MEMBER not in weighed:
@@ -368,7 +368,7 @@ def _own_history(growth: Growth) -> str:
 
 
 def _unknown_of_work(context: RuleContext, group: str, topic: str) -> tuple[str, ...]:
-    """What would rule out that something other than the work of a group made its reading slower."""
+    """What would rule out that the reading became slower for a reason other than the group's work."""
     lag = context.table("lag")
     others = kept(lag, equal(lag, "topic", topic), pc.not_equal(lag["group_id"], group))
     backlog: dict[str, int] = {}

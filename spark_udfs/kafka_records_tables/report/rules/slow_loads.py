@@ -1,4 +1,4 @@
-"""Coordinators that load their log slowly or not at all, as the brokers' own logs show."""
+"""Coordinators that load their log slowly or not at all, according to the brokers' log files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
     loads.sort(key=lambda each: (each.failed is not None, each.ms), reverse=True)
-    # The others wait for the load that reads the longest.
+    # The others wait for the load that spends the longest time reading.
     reader = max(loads, key=_reads_ms)
     if loads[0].failed is None and 2 * _reads_ms(reader) >= loads[0].ms:
         loads.remove(reader)
@@ -98,7 +98,7 @@ def _incident(context: RuleContext, topic: str, loads: list[Load]) -> Incident:
 
 
 def _reads_ms(load: Load) -> int:
-    """How long a log was read."""
+    """How long a load spent reading."""
     return load.ms - load.waited_ms
 
 

@@ -1,4 +1,4 @@
-"""Members that became slow while others of their group keep up, as a cause of a growing backlog; and whether more
+"""Members that became slow while others in their group keep up, as a cause of a growing backlog, and whether more
 members help."""
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ CAUSE: Final = PossibleCause(
     "for: the others read more, although their partitions do not get fewer records",
 )
 _FEW: Final = 5
-"""A partition keeps up if its unread records are less than this share of the mean."""
+"""A partition keeps up if its unread records are below this share of the mean."""
 _ALIKE: Final = 1.5
-"""A member has as much to read as others if it is at most so many times what they read."""
+"""A member has as much to read as others if it is at most this many times what they read."""
 _SLOW: Final = 0.8
-"""A member is slow if it reads less than this share of what others read, and of what is written."""
+"""A member is slow if it reads less than this share of what others read and of what is written."""
 _ROSE: Final = 1.2
-"""What is written has risen if it is more than so many times what was written before."""
+"""Writes have increased if they are more than this many times the earlier ones."""
 _EARLY: Final = 0.25
 """The members with the partitions must not have changed after this share of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time in which a backlog has grown."""
+    """The time in which a backlog grew."""
 
     since_ms: int
     until_ms: int
     from_ms: int | None
-    """The beginning of the time in which the group is known to have kept up; None if there is none."""
+    """The start of the time in which the group is known to have kept up; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Pace:
 
 def places_behind(rows: Sequence[Mapping[str, Any]], waiting: int) -> tuple[tuple[int, ...], set[str]]:
     """The partitions in which nearly all unread records of a group wait (rows of `lag`), and the ids of the members
-    that have them; none if it is behind in all partitions."""
+    that have them; empty if the group is behind in all partitions."""
     mean = waiting / max(len(rows), 1)
     behind = [each for each in rows if (each["lag"] or 0) * _FEW >= mean]
     rest = waiting - sum(each["lag"] or 0 for each in behind)
@@ -78,8 +78,8 @@ def weigh_slow_members(
     window: Window,
     ends: LogEnds,
 ) -> Verdict | None:
-    """Weighs whether only some members are slow. `lags` are the rows of `lag` of the group in one topic, and `behind`
-    the partitions in which records wait; None if all members are slow, or if these have more to read than others."""
+    """Judges whether only some members are slow. `lags` are the group's rows of `lag` for one topic, and `behind` the
+    partitions in which records wait. None if all members are slow, or if these have more to read than others."""
     places_of: dict[str, list[Place]] = {}
     for each in lags:
         places_of.setdefault(each["member_id"] or "", []).append((each["topic"], each["partition"]))
@@ -114,8 +114,8 @@ def weigh_slow_members(
 def what_helps(
     members: Sequence[Mapping[str, Any]], lags: Sequence[Mapping[str, Any]], behind: tuple[int, ...], owners: set[str]
 ) -> NextStep:
-    """Whether more members help; `behind` are the partitions in which records wait, if they do not in all, and `owners`
-    the members that have them."""
+    """The step that says whether more members help. `behind` are the partitions in which records wait, unless they wait
+    in all; `owners` are the members that have them."""
     room = len({each["partition"] for each in lags}) - len(members)
     has = Counter(each["member_id"] for each in lags)
     is_own = bool(behind and owners) and all(has[each] == 1 for each in owners)
@@ -135,7 +135,7 @@ def what_helps(
 
 
 def _have_changed(context: RuleContext, group: str, members: set[str], window: Window) -> bool:
-    """Whether members got or lost partitions in the course of a time, or joined in it."""
+    """Whether members gained or lost partitions during a time span, or joined in it."""
     latest = window.since_ms + _EARLY * (window.until_ms - window.since_ms)
     rows = context.rows_of_group("timeline", group).select(["event", "member_id", "at_timestamp_ms"]).to_pylist()
     return any(
@@ -150,7 +150,7 @@ _CHANGES: Final = ("member_joined", "member_replaced", "assignment_changed")
 def _pace(
     places: Sequence[Place], spans: Mapping[Any, list[Span]], ends: LogEnds, since_ms: int, until_ms: int
 ) -> _Pace | None:
-    """How fast partitions were read and written; None if they have no commits before."""
+    """How fast partitions were read and written; None if they have no earlier commits."""
     seconds = max(until_ms - since_ms, 1) / 1000
     reads = writes = 0
     is_known = True
@@ -168,7 +168,7 @@ def _pace(
 def _past_pace(
     places: Sequence[Place], spans: Mapping[Any, list[Span]], ends: LogEnds, from_ms: int, until_ms: int
 ) -> _Pace | None:
-    """As `_pace`, from the first commits and known ends of logs on; None if these are in the second half of the
+    """Like `_pace`, starting at the first commits and known log ends; None if these are in the second half of the
     time."""
     firsts = [of_place[0].from_ms or 0 for place in places if (of_place := spans.get(place))]
     known = [ends.known_from(place) or 0 for place in places]

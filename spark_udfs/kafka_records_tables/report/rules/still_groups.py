@@ -1,4 +1,4 @@
-"""Groups that have stopped reading, measured by their own history."""
+"""Groups that have stopped reading, judged by their own history."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _find(context: RuleContext) -> list[Incident]:
         stopped.setdefault(row["group_id"], []).append(row)
     groups = without_old_copies(context, context.table("groups"))
     counts = {each["group_id"]: each["member_count"] for each in groups.to_pylist()}
-    # An application that has stopped has no members that could read the backlog.
+    # A stopped application has no members that could read the backlog.
     suspects = [
         group
         for group, places in stopped.items()
@@ -63,7 +63,7 @@ def _find(context: RuleContext) -> list[Incident]:
         limit = context.limit(f"{KIND}.after")
         if usual is not None:
             # The longest intervals include nights without records. For stored logs, `progress` has the longest wait,
-            # which is better.
+            # which is a better measure.
             own = usual.high_ms if context.is_stored else usual.most_ms
             limit = max(STOP * own, context.limit("report.group_settles_within"))
         if max(each["wait_ms"] or 0 for each in places) >= limit:
@@ -73,7 +73,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _usual_gaps(context: RuleContext, groups: list[str]) -> dict[str, UsualGap | None]:
     """How long groups usually take from one commit of a new offset to the next, in any of their partitions; None for
-    those of which the log has too few."""
+    groups with too few commits in the log."""
     times: dict[str, set[int]] = {each: set() for each in groups}
     for (group, *_), spans in commit_spans(context, tuple(groups[:MOST_GROUPS])).items():
         times[group].update(each.from_ms for each in spans if each.from_ms is not None)
@@ -81,8 +81,9 @@ def _usual_gaps(context: RuleContext, groups: list[str]) -> dict[str, UsualGap |
 
 
 def _stopped_on_brokers(context: RuleContext) -> list[dict[str, Any]]:
-    """Rows as `progress` has them for files, of partitions of running brokers that have records to read and no commit
-    for longer than usual: the times of their first unread records are asked for, because `progress` lacks them."""
+    """Rows like those that `progress` has for files, for partitions on running brokers that have records to read but no
+    commit for longer than usual. Brokers are asked for the times of the first unread records, because `progress` lacks
+    them."""
     if context.is_stored or context.second_look is None:
         return []
     groups = without_old_copies(context, context.table("groups"))
@@ -135,7 +136,7 @@ def _incident(
     owners = [names[each] for each in owner_ids]
     others, moving = _goes_on(context, group, places, owner_of, lags)
     where = places_shown(owner_of)
-    # If a member still reads other partitions, the member itself does not hang.
+    # If a member still reads other partitions, the member itself is not stuck.
     left_out = bool(moving) and {each["member_id"] for each in moving} >= set(owner_of.values())
     long = weigh_metadata(context, group, owner_of)
     is_refused = long is not None and long.verdict.is_certain
@@ -252,7 +253,7 @@ def _incident(
     held = weigh_transactions(context, places)
     if held is not None:
         causes[TRANSACTION_HOLDS_BACK] = held
-    # Its quota slows a consumer in all partitions.
+    # A quota slows a consumer in all partitions.
     quota = None if rest else weigh_quotas(context, Reading(group, topics[0], since, None), members)
     if quota is not None:
         causes[THROTTLED] = quota
@@ -263,7 +264,7 @@ def _incident(
 
 
 def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -> list[int]:
-    """For each of the given members, how long it has been in the group while records waited."""
+    """How long each of the given members has been in the group while records waited."""
     lives = [
         each for of_group in member_lives(context, {each["group_id"] for each in members}).values() for each in of_group
     ]
@@ -273,7 +274,7 @@ def _stays(context: RuleContext, members: list[dict[str, Any]], since_ms: int) -
 
 
 def _owner(lags: dict[Place, dict[str, Any]], place: dict[str, Any], members: set[str]) -> str | None:
-    """The member that has a partition now; None if it is unknown."""
+    """The member that has a partition now; None if unknown."""
     owner: str | None = lags.get((place["topic"], place["partition"]), {}).get("member_id")
     return owner if owner in members else None
 
@@ -285,9 +286,9 @@ def _goes_on(
     owner_of: dict[Place, str | None],
     lags: dict[Place, dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows of `lag` of the other partitions that were committed after these stopped: those that the members with these
-    partitions may have committed, and those that they have committed. A member counts only if it has had all its
-    partitions since before the commit: an earlier owner may have committed before."""
+    """Rows of `lag` for other partitions that were committed after these stopped: those that the owners of these
+    partitions may have committed, and those that they certainly committed. A member counts only if it has had all its
+    partitions since before the commit; otherwise an earlier owner may have committed."""
     since: dict[str | None, int] = {}
     for each in places:
         owner = owner_of[each["topic"], each["partition"]]

@@ -1,4 +1,4 @@
-"""Partitions with a record on which consumers fail, now or earlier."""
+"""Partitions with a record on which consumers fail, or failed earlier."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 KIND: Final = "crash_loop"
 _OF_BROKERS: Final = ("consumer", "streams")
-"""The kinds of groups whose session timeout is a setting of the brokers, not of the members."""
+"""The kinds of groups whose session timeout is a broker setting, not a member setting."""
 _SESSION_MS: Final = 45_000
 """The default of that setting, and the lowest value that `group.*.min.session.timeout.ms` allows by default."""
 _LEAST_SESSION_MS: Final = 6000
 """The default of `group.min.session.timeout.ms`, for members of classic groups."""
 _RECORDS: Final = 20
-"""The records to look at after a committed offset, unless commits advance further."""
+"""The number of records to look at after a committed offset, unless commits advance further."""
 _MOST_RECORDS: Final = 500
 """The maximum number of records to look at; Java consumers get at most this many in one poll (`max.poll.records`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StuckPartition:
-    """A partition whose offset does not move, although members get it again and again."""
+    """A partition whose offset does not move although members get it again and again."""
 
     topic: str
     partition: int
@@ -49,8 +49,8 @@ class StuckPartition:
     attempts: list[MemberLife]
     """The members that have had it since then, and left."""
     usual: int | None = None
-    """The number of members that had it and left before its offset moved, which 95 % of the earlier cases do not
-    exceed; None if the log has too few cases."""
+    """How many members had it and left before its offset moved, as a number that 95 % of earlier cases do not exceed;
+    None if the log has too few cases."""
     step: int | None = None
     """The distance that 95 % of its commits did not exceed; None if the log has too few commits."""
 
@@ -61,17 +61,17 @@ class StuckPartition:
 
     @property
     def record(self) -> str:
-        """The record on which members fail, in words, as commits show it."""
+        """The record on which members fail, in words, according to commits."""
         return f"the record at offset {self.offset} of {self.place}{or_after(self.step)}"
 
 
 def usual_attempts(
     spans: list[Span], left: list[MemberLife], written_ms: Callable[[int], int | None] | None
 ) -> int | None:
-    """How many members usually had a partition and left before its offset moved, according to its history: the number
-    that 95 % of its commits do not exceed; None if the log has too few commits. Members count from the time at which
-    there was a record to read. `written_ms` returns that time for an offset; offsets without a known time are left out.
-    Without `written_ms`, members count from the commit."""
+    """How many members usually had a partition and left before its offset moved: the number that 95 % of its commits do
+    not exceed; None if the log has too few commits. Members count from when there was a record to read. `written_ms`
+    returns that time for an offset; offsets without a known time are left out. Without `written_ms`, members count from
+    the commit."""
     times = sorted(each.left_ms or 0 for each in left)
     counts = []
     for each in spans:
@@ -83,7 +83,7 @@ def usual_attempts(
 
 
 def rises(spans: list[Span], since_ms: int, until_ms: int | None = None) -> bool:
-    """Whether an offset has risen after the moment `since_ms` and, if given, before `until_ms`."""
+    """Whether an offset has risen after `since_ms` and, if given, before `until_ms`."""
     return any(
         (after.from_ms or 0) > since_ms
         and (until_ms is None or (after.from_ms or 0) < until_ms)
@@ -93,20 +93,21 @@ def rises(spans: list[Span], since_ms: int, until_ms: int | None = None) -> bool
 
 
 def is_fixed_time(stays: list[int]) -> bool:
-    """Whether most members stayed for about the same time, which indicates a timeout."""
+    """Whether most members stayed for about the same time, which suggests a timeout."""
     usual = median(stays) if stays else 0
     near = [each for each in stays if 0.8 * usual <= each <= 1.25 * usual]
     return 10 * len(near) >= 7 * len(stays)
 
 
 def poll_limits(lives: Iterable[MemberLife]) -> list[int]:
-    """The values of max.poll.interval.ms of members, without those that no record shows."""
+    """The known max.poll.interval.ms values of members."""
     limits = {each.rebalance_timeout_ms for each in lives if each.rebalance_timeout_ms is not None}
     return sorted(each for each in limits if each > 0)
 
 
 def polls_too_late(limits: list[int], stays: list[int]) -> str:
-    """The evidence that members were removed: they stayed as long as one of these limits. Empty if they did not."""
+    """Evidence that members were removed because they polled too late: they stayed as long as one of these limits.
+    Empty if they did not."""
     usual = median(stays) if stays else 0
     if not limits or not is_fixed_time(stays):
         return ""
@@ -120,14 +121,14 @@ def usual_step(spans: list[Span]) -> int | None:
 
 
 def or_after(step: int | None) -> str:
-    """What to add to the offset that does not move, as the place of the record that fails. Consumers that do not commit
-    each record separately process some records after the committed offset before they fail."""
+    """What to add after the stuck offset to describe where the failing record is. Consumers that do not commit each
+    record separately process some records after the committed offset before they fail."""
     return "" if step == 1 else " or one soon after it"
 
 
 def look_at(context: RuleContext, place: Place, offset: int, step: int | None = None) -> NextStep:
-    """The step of looking at the record on which members fail, or at the records after the committed offset among which
-    it is. `step` is the usual distance between commits."""
+    """The step of looking at the record on which members fail, or at the records after the committed offset, one of
+    which it is. `step` is the usual distance between commits."""
     topic, partition = place
     if step == 1:
         what = f"Look at the record at offset {offset} of {topic}-{partition}, and in the log of the application for "
@@ -147,7 +148,7 @@ def look_at(context: RuleContext, place: Place, offset: int, step: int | None = 
 
 
 def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
-    """A sentence that says whether members left by themselves or timed out."""
+    """A sentence that says whether members left voluntarily or timed out."""
     timeout = session_timeout(context, group)
     if timeout is not None and stays and median(stays) < timeout:
         return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
@@ -162,8 +163,8 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
 
 
 def step_past(context: RuleContext, group: str, place: Place, offset: int, step: int | None = None) -> NextStep:
-    """The step of setting the group's offset to continue after the record on which members fail. The offset of this
-    record is known only if each record is committed separately."""
+    """The step of setting the group's offset past the record on which members fail. That record's offset is known only
+    if each record is committed separately."""
     words = ("--group", group), ("--topic", f"{place[0]}:{place[1]}")
     where = str(offset + 1) if step == 1 else f"{AFTER_RECORD}, the offset after that record,"
     return context.ask_kafka(
@@ -179,7 +180,7 @@ def step_past(context: RuleContext, group: str, place: Place, offset: int, step:
 
 
 def departures_shown(tries: Sequence[MemberLife], most: int = MOST_EVIDENCE) -> tuple[Evidence, ...]:
-    """The first departures of members, as evidence."""
+    """The first departures of members as evidence."""
     return tuple(
         Evidence(
             f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",

@@ -1,4 +1,4 @@
-"""A client quota as the cause of a group that reads slowly or not at all."""
+"""A client quota as the cause when a group reads slowly or not at all."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ QUESTIONS: Final = tuple(
 )
 _JUST_BEFORE_MS: Final = MINUTE_MS
 _LATER_MS: Final = MINUTE_MS // 3
-"""A quota that was set so much later than the backlog began to grow is not its cause. The beginning is one of sixty
-moments, and a group continues with the records that it has fetched."""
+"""A quota that was set this long after the backlog began to grow is not its cause. The beginning is only known to one
+of sixty moments, and a group first processes the records that it has already fetched."""
 _NEAR: Final = (0.4, 1.6)
-"""A rate counts as that of a quota within these bounds: brokers measure rates over eleven seconds, and let at least one
-batch pass; the size of a record is a mean."""
+"""A rate within these bounds matches a quota. Brokers measure rates over eleven seconds and let at least one batch
+pass, and the record size is a mean."""
 _FAR: Final = 0.2
-"""Below this part of a quota, brokers do not throttle."""
+"""Below this share of a quota, brokers do not throttle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Reading:
     topic: str
     since_ms: int
     per_second: float | None
-    """Records per second since then; None if it does not read."""
+    """Records per second since then; None if the group does not read."""
     kept_up_ms: int | None = None
-    """From when on the group is known to have kept up before; None if it is not known to have kept up."""
+    """Since when the group had kept up before; None if it is not known to have kept up."""
 
 
 def weigh_quotas(context: RuleContext, reading: Reading, members: Sequence[Mapping[str, Any]]) -> Verdict | None:
@@ -131,7 +131,7 @@ def _weighed(context: RuleContext, reading: Reading, quota: Quota, size: float |
 
 
 def _shared(quota: Quota) -> str:
-    """The clients that share a quota, as the beginning of a sentence."""
+    """The clients that share a quota, as the start of a sentence."""
     if quota.of_client_id is None:
         return "All clients of the user"
     return "All clients with this id" if quota.user is None else "All clients of the user with this id"
@@ -141,6 +141,6 @@ def _others(context: RuleContext, group: str, quota: Quota) -> bool:
     """Whether other groups have members that share a quota."""
     rows = context.table("members")
     if quota.of_client_id is not None:
-        # The default quota of client ids limits each client id separately.
+        # The default quota for client ids limits each client id separately.
         rows = kept(rows, equal(rows, "client_id", quota.client_id))
     return any(each != group for each in rows["group_id"].to_pylist())

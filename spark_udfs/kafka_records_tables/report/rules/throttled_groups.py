@@ -1,4 +1,4 @@
-"""Groups that one quota throttles, as one incident."""
+"""Groups throttled by the same quota, as one incident."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def by_quota(context: RuleContext, found: Sequence[Incident]) -> list[Incident]:
-    """The incidents of groups that read too slowly. Those that certainly follow from one quota become one; it is in
-    the place of the first of them."""
+    """The incidents of groups that read too slowly. Those certainly caused by the same quota become one, which takes
+    the position of the first."""
     of_quotas: dict[Evidence | int, list[Incident]] = {}
     for number, each in enumerate(found):
         verdict = each.verdicts.get(THROTTLED)
@@ -32,7 +32,7 @@ def by_quota(context: RuleContext, found: Sequence[Incident]) -> list[Incident]:
 
 
 def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) -> Incident:
-    """One incident for all groups that a quota throttles, with what it does to each as its effects."""
+    """One incident for all groups that a quota throttles. Its effects are what the quota does to each group."""
     findings = [each.finding for each in found]
     worst = max(findings, key=lambda each: (each.level, each.scale["records_waiting"]))
     groups = list(dict.fromkeys(group for each in findings for group in each.group_ids))

@@ -1,4 +1,4 @@
-"""Groups that wait for an open transaction, and the reasons why the transaction is still open."""
+"""Groups that wait for an open transaction, and the reasons why it is still open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_records_tables.report.rule_context import RuleContext, counted, lengt
 from kafka_records_tables.topics import TRANSACTIONS
 
 LEAST_STOP: Final = "group_stands_still.after"
-"""The threshold for the minimum duration of a stop of a group."""
+"""The threshold for how long a group must at least have been stopped."""
 TIMES_USUAL: Final = "transaction_open.times_usual"
 
 _LEAST_ENDED: Final = 5
@@ -29,8 +29,8 @@ Waiting = list[tuple[str, str, int]]
 
 def waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> Waiting:
     """The groups that have read up to the start of an open transaction, with topic and partition. Whether they wait
-    depends on their `isolation.level`, which no log shows. Before that start, a commit may leave markers, which are not
-    records to read."""
+    depends on their `isolation.level`, which no log shows. A commit may be lower than that start if only markers, which
+    are not records, lie in between."""
     blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
     rows = context.table("lag").select(["group_id", "topic", "partition", "offset", "unread"])
     rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in blocked}))
@@ -45,7 +45,7 @@ def waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> Waiting:
 
 
 def unread(context: RuleContext, waiting: Waiting, groups: tuple[str, ...]) -> int:
-    """Records that groups have not read in the partitions in which they wait."""
+    """How many records groups have not read in the partitions in which they wait."""
     rows = context.table("lag").select(["group_id", "topic", "partition", "lag"])
     rows = kept(rows, equal(rows, "group_id", *groups))
     return sum(
@@ -62,9 +62,9 @@ def who_waits(waiting: Waiting) -> str:
 
 
 def stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...]:
-    """Groups with members that wait for a transaction and have committed nothing in a partition where it begins for at
-    least STOP times the longest interval between their commits before it: those in the partition, or in all of theirs
-    if it had too few. Groups whose log has too few commits are left out."""
+    """Groups with members that wait for a transaction. In a partition where it begins, they have not committed for at
+    least STOP times the longest interval between their earlier commits there, or in all their partitions if there are
+    too few. Groups with too few commits in the log are left out."""
     since = transaction["since_timestamp_ms"]
     rows = without_old_copies(context, context.table("groups"))
     alive = set(kept(rows, pc.greater(rows["member_count"], 0))["group_id"].to_pylist())
@@ -91,8 +91,8 @@ def stopped(context: RuleContext, transaction: dict[str, Any]) -> tuple[str, ...
 
 
 def usual_transactions(context: RuleContext, transaction: dict[str, Any]) -> dict[str, Any] | None:
-    """The log's facts about earlier transactions of the same id (a row of `first_uses`), if the transaction has been
-    open for much longer than any of them; None if it has not, or if there are too few earlier transactions."""
+    """A row of `first_uses` about earlier transactions of the same id, if this one has been open for much longer than
+    any of them; None if it has not, or if there are too few earlier transactions."""
     own = context.once(uses_of).get(transaction["transactional_id"])
     if own is None or own["ended"] < _LEAST_ENDED:
         return None
@@ -105,8 +105,8 @@ def is_left(context: RuleContext, cause: list[dict[str, Any]]) -> bool:
 
 
 def why_open(context: RuleContext, cause: list[dict[str, Any]], has_died: bool) -> Verdict | None:
-    """The verdict on a producer that has died in a transaction, or hangs in it; None if the transaction is not longer
-    than usual, or no group has stopped at it."""
+    """The verdict on whether a producer died or hangs in a transaction; None if the transaction is not longer than
+    usual, or no group has stopped at it."""
     if not is_left(context, cause):
         return None
     left = next(each for each in cause if each["stopped"] and usual_transactions(context, each))

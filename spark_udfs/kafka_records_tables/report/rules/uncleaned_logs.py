@@ -1,4 +1,4 @@
-"""Compacted logs of coordinators that are no longer cleaned: they grow, and take longer and longer to load."""
+"""Compacted logs of coordinators that are no longer cleaned: they grow and take longer and longer to load."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Log:
     cleaning: Cleanable
     all_bytes: int
     since_ms: int
-    """The time since which more than half of it was dirty."""
+    """Since when more than half of it has been dirty."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ def _find(context: RuleContext) -> list[Incident]:
     topics = [each for each in _TOPICS if each in there]
     sizes = [row for topic in topics for row in context.look(LOG_SIZES, topic=topic).to_pylist() if row["sizes"]]
     logs = [log for row in sizes if len(row["sizes"]) > 1 and (log := _uncleaned(context, row)) is not None]
-    # Only the checkpoint files that brokers keep beside their logs show what has been cleaned.
+    # Only the checkpoint files that brokers keep next to their logs show what has been cleaned.
     logs = [log for log in logs if _has_checkpoints(context, log)]
     by_cause: dict[str, list[tuple[_Log, dict[str, Verdict]]]] = {}
     for log in logs:
@@ -67,7 +67,7 @@ def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
 
 
 def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
-    """The log of a row of `log_sizes`, if a cleaner should already have cleaned it."""
+    """The log in a row of `log_sizes`, if a cleaner should already have cleaned it."""
     found = cleanable(row, _open_from(context, row["topic"], row["partition"]))
     if found is None or found.held_by != CLEANER:
         return None
@@ -87,7 +87,7 @@ def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
 
 
 def _open_from(context: RuleContext, topic: str, partition: int) -> int | None:
-    """Where the first open transaction of a log begins: nothing from there on is cleaned."""
+    """The first offset of the first open transaction in a log. A cleaner stops there."""
     rows = context.table("open_transactions")
     rows = kept(rows, equal(rows, "topic", topic), equal(rows, "partition", partition))
     return min((each for each in rows["first_offset"].to_pylist() if each is not None), default=None)
@@ -140,7 +140,7 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
 
 
 def _setting(context: RuleContext, log: _Log) -> Verdict | None:
-    """A setting of the topic that makes a cleaner wait."""
+    """The verdict on a topic setting that makes a cleaner wait."""
     facts = cluster_settings(context)
     lag = facts.topic_number(log.topic, "min.compaction.lag.ms")
     ratio = facts.topic_setting(log.topic, "min.cleanable.dirty.ratio")
@@ -164,7 +164,7 @@ def _share(text: str) -> float:
 
 
 def _damage(context: RuleContext, log: _Log) -> Evidence | None:
-    """Unreadable bytes in the part that is not cleaned: a cleaner stops there."""
+    """Unreadable bytes in the part that is not cleaned. A cleaner stops there."""
     for each in context.reading:
         offset = each.offset if each.offset is not None else each.base_offset
         is_here = each.severity == "damage" and (each.topic, each.partition) == (log.topic, log.partition)
@@ -174,7 +174,7 @@ def _damage(context: RuleContext, log: _Log) -> Evidence | None:
 
 
 def _cleaned_since(context: RuleContext, log: _Log, sizes: list[dict[str, Any]]) -> Evidence | None:
-    """Another log of the broker that was cleaned later, by the times of its clean records."""
+    """Another log of the broker that was cleaned later, judged by the times of its clean records."""
     for row in sizes:
         if row["cleaner_offset"] is not None and (row["topic"], row["partition"]) != (log.topic, log.partition):
             cleaned = [each for each in row["sizes"] if each["offset"] < row["cleaner_offset"]]

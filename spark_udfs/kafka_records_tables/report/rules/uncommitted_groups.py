@@ -1,4 +1,4 @@
-"""Groups whose members have partitions with records, but that never commit."""
+"""Groups whose members have partitions with records but never commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafka_records_tables.topics import OFFSETS
 KIND: Final = "never_commits"
 _OFF, _ELSEWHERE, _HANGS, _LEFT_OUT = "does_not_commit", "offsets_elsewhere", "application_hangs", "partition_left_out"
 _KEEP_OFFSETS: Final = re.compile(r"(?i)(spark|flink|beam|druid|pinot|clickhouse|hudi|databricks|iceberg)")
-"""Systems that keep offsets in checkpoints or tables of their own, as client ids name them."""
+"""Systems that keep offsets in their own checkpoints or tables, as named in client ids."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -40,8 +40,8 @@ def found_groups(context: RuleContext) -> list[Uncommitted]:
 
 
 def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
-    """Whether a group that has stopped to commit may just commit seldom, such as only when partitions are taken from a
-    member: it has others for which it never committed."""
+    """Whether a group that has stopped committing may just commit rarely, for example only when partitions are taken
+    from a member. A sign of this is that it has never committed for other partitions."""
     found = next((each for each in context.once(found_groups) if each.group == group), None)
     if found is None:
         return None
@@ -63,8 +63,8 @@ def commits_seldom(context: RuleContext, group: str) -> Verdict | None:
 
 
 def _level(context: RuleContext, group: Uncommitted) -> Level:
-    """The level. It is above a note if the group commits other partitions and is not so far behind there that it may
-    simply not have reached a commit; or if it was restarted, and may have read records twice or skipped some."""
+    """The level. It is higher than a note if the group commits other partitions and is not so far behind there that it
+    may just not have reached a commit yet, or if it was restarted and may have reread or skipped records."""
     if group.records is None:
         return Level.NOTE
     if not (group.others or group.former):
@@ -167,7 +167,7 @@ def _partitions(group: Uncommitted) -> tuple[int, ...]:
 
 
 def _restarts(group: Uncommitted) -> str:
-    """A sentence about the times at which all members left and others came."""
+    """A sentence about the times at which all members left and new ones joined."""
     if not group.restarts:
         return ""
     meanwhile = (
@@ -180,7 +180,7 @@ def _restarts(group: Uncommitted) -> str:
 
 
 def _of_restarts(group: Uncommitted) -> str:
-    """What each restart did, as far as records tell."""
+    """What each restart caused, as far as records tell."""
     if not group.restarts or group.others:
         return ""
     each = "its restart" if group.restarts == 1 else f"each of its {group.restarts} restarts"
@@ -191,7 +191,7 @@ def _of_restarts(group: Uncommitted) -> str:
 
 
 def _system(group: Uncommitted) -> str | None:
-    """The name of a system that keeps offsets elsewhere, in a client id or the group id."""
+    """The system named in a client id or the group id that keeps offsets elsewhere."""
     names = " ".join([group.group, *(each["client_id"] or "" for each in group.members)])
     found = _KEEP_OFFSETS.search(names)
     return None if found is None else found.group()
@@ -203,7 +203,7 @@ def _last_of_others(group: Uncommitted) -> str:
 
 
 def _polls(context: RuleContext, group: Uncommitted) -> Evidence | None:
-    """The fact that members have been there for longer than a client may go without a poll."""
+    """The fact that members have stayed for longer than a client may go without polling."""
     limits = [each["rebalance_timeout_ms"] for each in group.members if each["rebalance_timeout_ms"]]
     most = max(limits, default=0)
     if group.with_former or not most or len(limits) < len(group.members) or group.held_ms <= most:
@@ -254,14 +254,14 @@ def _weigh_elsewhere(group: Uncommitted, name: str) -> Verdict:
 
 
 def _newest_of_others(group: Uncommitted, shows: str) -> Evidence:
-    """The newest commit for another partition, which `shows` has in place of its braces."""
+    """The newest commit for another partition, which replaces the braces in `shows`."""
     place, span = max(group.others.items(), key=lambda each: each[1].from_ms or 0)
     where = f"{place[0]}-{place[1]}"
     return Evidence(shows.format(where), OFFSETS, span.log_partition, span.log_offset, span.from_ms)
 
 
 def _weigh_left_out(group: Uncommitted, who: str) -> Verdict | None:
-    """Whether members leave out these partitions, if they commit others."""
+    """Judges whether members leave out these partitions, if they commit others."""
     if not group.others:
         return None
     return Verdict(

@@ -1,4 +1,4 @@
-"""Streams groups that get no tasks because topics that must have as many partitions as each other have not."""
+"""Streams groups that get no tasks because topics that must have the same number of partitions differ."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ KIND: Final = "streams_partitions_differ"
 _INPUTS, _INTERNAL = "inputs_differ", "internal_topic_differs"
 
 Counts = dict[str, int]
-"""Numbers of partitions by topic."""
+"""The number of partitions by topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The change since which the numbers of partitions differ."""
+    """The change since which the partition counts have differed."""
 
     topic: str
     count: int
@@ -49,17 +49,17 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _Unequal:
-    """A streams group with topics that must have as many partitions as each other, and have not."""
+    """A streams group with topics that must have the same number of partitions but do not."""
 
     group: str
     inputs: tuple[str, ...]
-    """The topics that the application reads; not those that Kafka Streams creates."""
+    """The topics that the application reads, without those that Kafka Streams creates."""
     counts: Counts
-    """The topics whose numbers differ."""
+    """The topics with different partition counts."""
     changelogs: tuple[str, ...]
     """The changelogs of the part of the application that reads them."""
     is_of_inputs: bool
-    """Whether input topics differ from each other, and not an internal topic from them."""
+    """Whether input topics differ from each other, as opposed to an internal topic differing from them."""
     change: _Change | None
     row: Mapping[str, Any]
 
@@ -72,7 +72,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _without_tasks(context: RuleContext) -> list[str]:
-    """The streams groups in which nobody has a task, or is to get one."""
+    """The streams groups in which no member has a task or is about to get one."""
     groups = context.table("groups")
     names = kept(groups, equal(groups, "group_kind", "streams"))["group_id"].to_pylist()
     rows = context.table("assignments")
@@ -82,7 +82,7 @@ def _without_tasks(context: RuleContext) -> list[str]:
 
 
 def _has_settled(context: RuleContext, found: _Unequal) -> bool:
-    """Whether the numbers have differed for a while: topics are not given partitions at the same time."""
+    """Whether the counts have differed for a while. Partitions are not added to all topics at the same moment."""
     since_ms = _since(found)
     return since_ms is not None and context.at_ms - since_ms >= context.limit("report.group_settles_within")
 
@@ -99,7 +99,8 @@ def _since(found: _Unequal) -> int | None:
 
 
 def _unequal(context: RuleContext, row: Mapping[str, Any]) -> _Unequal | None:
-    """The topics of a group whose numbers of partitions differ: input topics, or else internal ones from them."""
+    """The topics of a group with different partition counts: input topics or, if those agree, internal topics that
+    differ from them."""
     parts = row["subtopologies"]
     inputs = tuple(sorted({topic for part in parts for topic in part["sources"]}))
     for part in parts:
@@ -120,8 +121,8 @@ def _unequal(context: RuleContext, row: Mapping[str, Any]) -> _Unequal | None:
 
 
 def _internal(part: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The internal topics of a part of an application, each with the topics of which the largest number of partitions
-    must be its own (`ChangelogTopics` and `CopartitionedTopicsEnforcer` of the group coordinator)."""
+    """The internal topics of a part of an application, each with the topics whose largest partition count it must have
+    (`ChangelogTopics` and `CopartitionedTopicsEnforcer` of the group coordinator)."""
     for joined in part["joined"]:
         for topic in joined["repartitions"] if joined["sources"] else ():
             yield topic, joined["sources"]
@@ -130,7 +131,7 @@ def _internal(part: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _changelogs(part: Mapping[str, Any]) -> tuple[str, ...]:
-    """The changelogs that are no input topics."""
+    """The changelogs that are not input topics."""
     return tuple(topic for topic in part["changelogs"] if topic not in part["sources"])
 
 
@@ -140,7 +141,7 @@ def _counts(context: RuleContext, topics: Iterable[str]) -> Counts:
 
 
 def _change(context: RuleContext, counts: Counts) -> _Change | None:
-    """The change since which these topics have all been there, with different numbers of partitions."""
+    """The change since which all of these topics have existed, with different partition counts."""
     rows = [row for topic in counts for row in changes_of(context, topic)]
     rows = [row for row in rows if row["event"] in ("created", "deleted", "partitions_added")]
     now: Counts = {}
@@ -162,7 +163,7 @@ def _change(context: RuleContext, counts: Counts) -> _Change | None:
 
 
 def _waiting(context: RuleContext, found: _Unequal) -> dict[str, int]:
-    """By topic, the offsets that the group has not consumed, as far as ends of logs are known."""
+    """By topic, how many offsets the group has not consumed, as far as log ends are known."""
     rows = context.rows_of_group("current_offsets", found.group).to_pylist()
     committed = {(row["topic"], row["partition"]): row["offset"] for row in rows}
     logs = context.table("log_ends")

@@ -105,7 +105,7 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _burdened_topics(context: RuleContext, cases: pa.Table) -> list[list[str]]:
-    """For each group, the topics of which members with far more partitions than the mean have all partitions."""
+    """For each group, the topics whose partitions all belong to members with far more partitions than the mean."""
     found = []
     columns = (cases[name].to_pylist() for name in ("group_id", "mean"))
     for group, mean in zip(*columns, strict=True):
@@ -118,7 +118,7 @@ def _burdened_topics(context: RuleContext, cases: pa.Table) -> list[list[str]]:
 
 
 def owned_by_member(context: RuleContext, group: str) -> dict[str, set[Place]]:
-    """The partitions that members of a group have now, by member id, for members with any."""
+    """The partitions that members of a group have now, by member id. Members without partitions are left out."""
     rows = context.rows_of_group("assignments", group)
     rows = kept(rows, equal(rows, "role", "current"), pc.is_valid(rows["topic"]), pc.is_valid(rows["partition"]))
     found: dict[str, set[Place]] = {}
@@ -129,8 +129,8 @@ def owned_by_member(context: RuleContext, group: str) -> dict[str, set[Place]]:
 
 
 def _waiting(context: RuleContext, case: dict[str, Any]) -> tuple[int, int]:
-    """The known records that are to be read from the partitions of the members with most of them, and from those of
-    the other members."""
+    """The known number of unread records in the partitions of the members with the most partitions, and in those of the
+    other members."""
     owned = owned_by_member(context, case["group_id"])
     least = context.limit("uneven_assignments.times_mean") * case["mean"]
     burdened = {place for places in owned.values() if len(places) >= least for place in places}
@@ -144,7 +144,8 @@ def _waiting(context: RuleContext, case: dict[str, Any]) -> tuple[int, int]:
 
 
 def _weigh_range(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
-    """The range assignor assigns each topic for itself, from the first member on (`RangeAssignor.assign`)."""
+    """Whether the range assignor is the cause: it assigns each topic separately, starting with the first member
+    (`RangeAssignor.assign`)."""
     if case["protocol"] != _RANGE:
         return None
     owned = owned_by_member(context, case["group_id"])

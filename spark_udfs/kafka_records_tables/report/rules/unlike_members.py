@@ -1,4 +1,4 @@
-"""Members of one group whose client ids are those of two applications that consume the same topics."""
+"""Members of one group whose client ids look like those of two applications that consume the same topics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "unlike_members"
 _MOST_APPLICATIONS: Final = 3
-"""The maximum number of applications in a group. More kinds of client ids are names of hosts or of people."""
+"""The maximum number of applications in a group. If there are more kinds of client ids, they are names of hosts or
+people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,14 @@ class Sharing:
     until_ms: int
     together_ms: int
     software: Evidence | None
-    """A difference between what members of the two applications offer to the coordinator, if there is one."""
+    """A difference between what members of the two applications offer to the coordinator, if any."""
     came: Evidence | None
-    """The evidence that the second application joined a group of the first while all members of the first stayed; None
-    if this did not happen."""
+    """Evidence that the second application joined while all members of the first one stayed; None if this did not
+    happen."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether records show two programs, not only two client ids."""
+        """Whether records show two programs, not just two client ids."""
         return self.software is not None or (self.came is not None and _has_several(self))
 
 
@@ -75,7 +76,7 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
     apps = [each for each in by_application(lives) if any(life.places for life in each)]
     if not 2 <= len(apps) <= _MOST_APPLICATIONS:
         return None
-    # Choose the two applications that have been in the group together for the longest time.
+    # Choose the two applications that have been in the group together the longest.
     pairs = [(one, other) for at, one in enumerate(apps) for other in apps[at + 1 :]]
     first, second = max(pairs, key=lambda each: _lasts(together(each[0], each[1], context.at_ms)))
     topics = set().union(*(each.topics for each in first)) & set().union(*(each.topics for each in second))
@@ -89,8 +90,8 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
     rollout = max(joins, default=since) - since
     share = context.limit(f"{KIND}.share")
     is_long = lasts >= context.limit(f"{KIND}.together") or (
-        # The log covers only a few minutes. The group has been in this state for a large part of them, so this is not a
-        # rollout.
+        # The log covers only a few minutes, and the group has been in this state for much of that time, so this is not
+        # a rollout.
         alone > 0
         and lasts >= share * (context.at_ms - begins)
         and lasts >= _TIMES * max(rollout, _started_within(first, since))
@@ -107,7 +108,7 @@ def _sharing(context: RuleContext, group: str, lives: list[MemberLife]) -> Shari
 
 
 _TIMES: Final = 10
-"""A rollout counts as over after this many times the time in which members joined."""
+"""A rollout counts as over after this many times the period in which members joined."""
 
 
 def _lasts(spans: list[tuple[int, int]]) -> int:
@@ -119,7 +120,7 @@ def _there(lives: list[MemberLife], at_ms: int) -> list[MemberLife]:
 
 
 def _started_within(first: list[MemberLife], until_ms: int) -> int:
-    """The time in which the first members of the group joined."""
+    """The period in which the first members of the group joined."""
     times = sorted(each.joined_ms for each in first if each.joined_ms is not None and each.joined_ms < until_ms)
     names = len({each.name for each in first})
     return times[min(names, len(times)) - 1] - times[0] if times else 0
@@ -130,14 +131,14 @@ def _names(lives: Sequence[MemberLife]) -> list[str]:
 
 
 def _has_several(sharing: Sharing) -> bool:
-    """Whether each application has several client ids of one kind, so that the kinds are not just names of hosts."""
+    """Whether each application has several client ids of one kind, so that the kinds are not just host names."""
     return all(len(_names(each)) > 1 for each in (sharing.first, sharing.second))
 
 
 def _software(
     context: RuleContext, group: str, first: Sequence[MemberLife], second: Sequence[MemberLife]
 ) -> Evidence | None:
-    """How the members that are there now differ in what their client libraries write, if all of both do."""
+    """How present members differ in what their client libraries write, if all members of both applications do."""
     rows = context.rows_of_group("members", group).to_pylist()
     offers: list[dict[str, dict[str, Any]]] = [{}, {}]
     for row in rows:
@@ -152,13 +153,12 @@ def _software(
 
 
 def _offer(row: dict[str, Any]) -> str:
-    """The assignors and the form of the subscription that a client library writes; for members of the consumer protocol
-    whether it is a client of the classic one."""
+    """The assignors and the form of the subscription that a client library writes. For members with the consumer
+    protocol: whether the client uses the classic one."""
     if row["protocols"]:
         parts = []
         for each in row["protocols"]:
-            # Libraries use different versions of the subscription, and write absent user data as null or as empty
-            # bytes.
+            # Libraries use different subscription versions, and write absent user data as null or as empty bytes.
             opened = json.loads(each["opened"]) if each["opened"] else {}
             data = "null" if isinstance(opened, dict) and opened.get("userData", "") is None else "not null"
             parts.append(f"{each['name']} with version {each['version']}, user data {data}")
@@ -167,8 +167,8 @@ def _offer(row: dict[str, Any]) -> str:
 
 
 def _consumed(context: RuleContext, sharing: Sharing) -> tuple[int, int, dict[str, list[int]]]:
-    """How many offsets the first and the second application have committed while both were there, and the partitions
-    that the second had."""
+    """How many offsets the first and the second application committed while both were present, and the partitions that
+    the second one had."""
     owners: dict[tuple[str, int], list[tuple[int, int]]] = {}
     sides = {each.member_id: side for side, lives in enumerate((sharing.first, sharing.second)) for each in lives}
     rows = context.rows_of_group("timeline", sharing.group_id)

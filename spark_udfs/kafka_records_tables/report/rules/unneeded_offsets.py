@@ -31,7 +31,7 @@ def _cases(context: RuleContext) -> pa.Table:
     rows = context.table("deletable_offsets")
     rows = kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed"))
     rows = kept(rows, settled(context, rows))
-    # Topics that are still written are incidents of their own: their lag means that records are not read.
+    # Topics that are still written to are separate incidents, because their lag means that records are not read.
     dropped = {(each.group, each.topic) for each in context.once(dropped_topics)}
     if dropped:
         places = zip(rows["group_id"].to_pylist(), rows["topic"].to_pylist(), strict=True)

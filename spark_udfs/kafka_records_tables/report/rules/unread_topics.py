@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 KIND: Final = "topic_unread"
 _NOBODY, _WITHOUT_GROUP = "nobody_reads", "reads_without_group"
 _READERS: Final = ("activity", "current_offsets", "pending_offsets", "assignments", "share_group_topics")
-"""Tables with rows of a group about a topic. `activity` has those of deleted offsets too."""
+"""Tables with rows that have a group and a topic. `activity` includes deleted offsets."""
 _INTERNAL: Final = "__"
-"""How the names of Kafka's own topics begin."""
+"""Prefixes of Kafka's own topics."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class _Topic:
 
     @property
     def there_since_ms(self) -> int | None:
-        """The time from which it can have had readers; None if that is unknown."""
+        """Since when it could have had readers; None if unknown."""
         known = [each for each in (self.created_ms, self.first_ms) if each is not None]
         return min(known, default=None)
 
@@ -89,7 +89,7 @@ def _is_there(topic: dict[str, object]) -> bool:
 
 
 def _unread(context: RuleContext) -> dict[str, _Topic]:
-    """Topics with records that no group consumes, or has consumed."""
+    """Topics with records that no group consumes or has consumed."""
     ends = context.table("log_ends")
     ends = kept(
         ends,

@@ -27,8 +27,8 @@ _MOST_STEPS: Final = 3
 
 
 def weigh_transactions(context: RuleContext, places: Sequence[Mapping[str, Any]]) -> Verdict | None:
-    """Weighs whether open transactions hold back the records of partitions that stopped (rows of `progress`), by the
-    entries of the transactions; None if they do not, or if the log of a partition shows it."""
+    """Judges from transaction records whether open transactions hold back partitions that stopped (rows of `progress`);
+    None if they do not, or if the log of a partition shows it."""
     since = {(each["topic"], each["partition"]): each["since_timestamp_ms"] or context.at_ms for each in places}
     if not since or any(each["end_offset"] is not None for each in places):
         return None
