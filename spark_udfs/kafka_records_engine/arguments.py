@@ -1,7 +1,7 @@
-"""Checks the arguments of public functions at once, so that an error names the argument.
+"""Checks the arguments of public functions at once, so that errors name the argument.
 
 Each function takes the name of an argument and its value. It raises TypeError for a value of the wrong type, with the
-expected type and the value in the message, and ValueError for a value of the right type that makes no sense.
+expected type and the value in the message, and ValueError for a value of the right type that is invalid.
 """
 
 from __future__ import annotations

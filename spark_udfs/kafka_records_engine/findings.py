@@ -1,5 +1,4 @@
-"""Findings: problems that were found while a result was computed from the bytes of a log. Each is printed as one
-line."""
+"""Findings: problems found while a result was computed from the bytes of a log. Each is printed as one line."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a finding about a readable record that contains a state unknown to Kafka."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
-"""The `reason` of damage if no record of a log has a known type. Most likely, the keys were read in an encoding other
-than the one in which they were written."""
+"""The `reason` of damage if no record of a log has a known type. Most likely, the keys were read with a different
+encoding than they were written with."""
 
 DAMAGED_LOG: Final = "DamagedLog"
-"""The `reason` of damage in the bytes of a log, found before they were decoded into records."""
+"""The `reason` of damage in the bytes of a log, found before the bytes were decoded into records."""
 
 UNREAD_LOG: Final = "UnreadLog"
 """The `reason` of a note about an intact log whose files also contain bytes that are not records."""
@@ -54,19 +53,19 @@ DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 """The `reason` of a note about offsets that were deleted after a log was found and before they were read."""
 
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
-"""The `reason` of a note that says from which offset or moment the history in a table is complete."""
+"""The `reason` of a note that says from which offset or time the history in a table is complete."""
 
 OTHER_RETENTION: Final = "OtherRetention"
 """The `reason` of a note that brokers kept offsets for a shorter time than the given retention."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
-"""The `reason` of a note about rules that were requested, but were never compared with the behavior of a broker."""
+"""The `reason` of a note about requested rules that were never compared with the behavior of a broker."""
 
 LATER_RECORDS: Final = "LaterRecords"
-"""The `reason` of a note that a table shows a moment before the last records of its log."""
+"""The `reason` of a note that a table shows a time before the last records of its log."""
 
 OUTSIDE_LOG: Final = "OutsideLog"
-"""The `reason` of a note that the requested moment is before the first record of a topic, or long after the last."""
+"""The `reason` of a note that the requested time is before the first record of a topic, or long after the last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
 """The `reason` of a note about a copied log: timeouts are judged as of the newest time in the log. A report names this
@@ -76,7 +75,7 @@ UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that was not possible. The note says what the check needs."""
 
 ABSENT_GROUP: Final = "AbsentGroup"
-"""The `reason` of a note that there are no rows of a group that was requested by name."""
+"""The `reason` of a note that a group requested by name has no rows."""
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
 """The `reason` of a note that a topic has more partitions than the given number, or that some groups are in several
@@ -86,10 +85,10 @@ NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an output file whose format cannot hold one of the rows."""
 
 SPARK_CHECKPOINT: Final = "SparkCheckpoint"
-"""The `reason` of a note about offsets that are missing from the checkpoint of a Spark query."""
+"""The `reason` of a note about offsets missing from the checkpoint of a Spark query."""
 
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
-"""The reasons that concern logs, and not the content of a record."""
+"""The reasons that concern logs rather than the content of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,8 @@ class Finding:
 
     `damage` means that bytes are not what a broker wrote, or that something is or may be missing from the result. A
     command that reports damage ends with status 1. A `note` is about something that healthy logs have too: zeros of a
-    pre-allocated file, an append that a crash cut short at the very end, files that a cleaner left half swapped. Fields
-    that do not apply are None.
+    pre-allocated file, an append at the very end that a crash cut short, files that a cleaner had only partly swapped.
+    Fields that do not apply are None.
     """
 
     severity: Severity
@@ -117,10 +116,10 @@ class Finding:
     """The offset of the record in the log."""
     file: str | None = None
     position: int | None = None
-    """The byte in the file at which the damaged batch, or the bytes in its place, start; None for the file as a
-    whole."""
+    """The byte in the file where the damaged batch, or the bytes in its place, start; None if the finding is about the
+    whole file."""
     base_offset: int | None = None
-    """The offset that the entry starts with (the base offset of a magic 2 batch); None if the batch is unknown."""
+    """The offset at the start of the entry (the base offset of a magic 2 batch); None if the batch is unknown."""
     record_type: int | None = None
     version: int | None = None
     path: str | None = None
@@ -130,13 +129,13 @@ class Finding:
     raw_key: bytes | None = field(default=None, repr=False)
     raw_value: bytes | None = field(default=None, repr=False)
     records: int = 0
-    """The number of records that could not be read because of this problem, as far as it is known."""
+    """The number of records that could not be read because of this problem, as far as known."""
     bytes: int = 0
     """The number of bytes of the file that were not read because of this problem: the whole batch if no record of it
     was read, and all bytes of compressed records if only some of them could be decompressed."""
     complete_from: int | None = None
     """Only for INCOMPLETE_HISTORY: the history is complete from this offset of the log on. None if the finding names a
-    moment instead."""
+    time instead."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what} ({self.consequence})"
@@ -160,7 +159,7 @@ class Finding:
 
     @property
     def is_about_file(self) -> bool:
-        """Whether the finding is about a whole file, and not about a batch or record in it."""
+        """Whether the finding is about a whole file rather than a batch or record in it."""
         return self.file is not None and self.position is None and self.offset is None and self.base_offset is None
 
     @property
@@ -216,8 +215,8 @@ def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
 def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
     """Combine the findings of several readings of the same logs.
 
-    A finding that several readings share counts once. Equal findings of one reading are all kept, because they are
-    about different records: a damaged batch may repeat its offsets."""
+    A finding that several readings share counts once. Equal findings of the same reading are all kept, because they are
+    about different records: a damaged batch may repeat offsets."""
     merged: Counter[Finding] = Counter()
     for findings in readings:
         merged |= Counter(findings)
@@ -225,13 +224,13 @@ def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
 
 
 def said_of(error: KafkaRecordsError) -> str:
-    """The text of an error about a key or value. It also says from where the byte is counted, because a finding
-    contains a byte of the file as well."""
+    """The text of an error about a key or value. It also says where the byte is counted from, because a finding also
+    contains a byte of the file."""
     place = f" at byte {getattr(error, 'offset', None)}:"
     behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
     return str(error).replace(place, f"{place[:-1]} after its {behind}:", 1)
 
 
 def reason_of(error: KafkaRecordsError) -> str:
-    """The `reason` of a finding about a record that could not be decoded because of this error."""
+    """The `reason` of a finding about a record that this error made undecodable."""
     return type(error).__name__

@@ -1,7 +1,7 @@
 """Lets this project's programs start without pandas, and collect garbage less often.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
-object. Loading takes as long as reading about ten megabytes, and no program of ours passes pandas objects to pyarrow.
+object. Loading takes as long as reading about ten megabytes, and none of our programs passes pandas objects to pyarrow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _NoPandas:
 _finder = _NoPandas()
 
 _ALLOCATIONS = 20_000
-"""Garbage is collected after this many more allocations than deallocations of objects; Python's default is 700."""
+"""The number by which allocations must exceed deallocations before garbage is collected. Python's default is 700."""
 
 
 def leave_pandas_out() -> None:
@@ -31,8 +31,8 @@ def leave_pandas_out() -> None:
 
 
 def collect_rarely() -> None:
-    """Look for garbage in cycles less often from now on, which saves 5 to 10 % of the time of reading. Call this only
-    in this project's programs, whose records and tables are freed without garbage collection."""
+    """Search for garbage cycles less often from now on, which saves 5 to 10 % of the reading time. Call this only in
+    this project's programs, because their records and tables are freed without garbage collection."""
     gc.set_threshold(_ALLOCATIONS, 10, 10)
 
 

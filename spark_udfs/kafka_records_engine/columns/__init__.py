@@ -1,7 +1,7 @@
 """Decodes columns of encoded messages into Arrow columns, many rows at a time.
 
 It uses the compact schemas of generated packages, and no message is built in. If the vector code rejects a row, the
-schema walker reads that row and says what is wrong, so that columns and single rows agree on every byte.
+schema walker reads that row and says what is wrong, so columns and single rows agree on every byte.
 
 Three modules are for other packages: `arrow_arrays` (arrays and constants that accompany decoded ones), `type_mapping`
 (one walk over a schema, for Arrow types and Spark types) and `walker_values` (converts the schema walker's values for

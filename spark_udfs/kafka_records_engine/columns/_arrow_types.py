@@ -1,9 +1,9 @@
 """Converts schemas to Arrow types.
 
-ARROW_TYPES contains the Arrow type of each primitive type; for a type that it lacks, an error names the type. Times
-stay int64 milliseconds, an unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid
-becomes Kafka's 22-character text, so that it can be joined with the output of Kafka's tools. A field is nullable if its
-spec says so.
+ARROW_TYPES contains the Arrow type of each primitive type; an error names a type that it lacks. Times stay int64
+milliseconds, an unsigned number becomes the next wider signed type (Spark has no unsigned types), and a uuid becomes
+Kafka's 22-character text, which can be joined with the output of Kafka's tools. A field is nullable if its spec says
+so.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from kafka_records_runtime.schema.layout import versions_of
 from kafka_records_runtime.wire import walker
 
 BLOCK: Final = 32 << 20
-"""The number of bytes of rows that are decoded together. It limits the memory for notes about their elements."""
+"""The number of bytes of rows to decode together. It limits the memory for notes about their elements."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Columns:
 
     - `values`: null if the row is null or cannot be decoded.
     - `errors`: for each row that cannot be decoded, why.
-    - `leniencies`: for each row, what Kafka accepts and a strict reader would reject (only up to the error if there is
+    - `leniencies`: for each row, what Kafka accepts but a strict reader would reject (only up to the error if there is
       one).
     - `bytes_left`: the number of bytes after the message.
     - `has_unknown_tags`: whether the row has tagged fields, at any depth, that the schema does not define.
@@ -49,8 +49,8 @@ class Columns:
 def decode_rows(
     message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: int | INTEGERS, skip: int, unknown_tags: bool
 ) -> Columns:
-    """Decode some rows of a piece, each in its own version, and skip the first `skip` bytes of each. All other rows
-    become null.
+    """Decode some rows of a piece, each in its own version, after skipping the first `skip` bytes of each. All other
+    rows become null.
 
     `rows` must be in order. `versions` is one number per row, or one number for all.
     """
@@ -214,7 +214,7 @@ def _together(walked: list[_WalkedRow], kind: pa.StructType) -> _DecodedRows:
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Their variables would keep all columns of these rows until garbage is collected."""
+    """The frames' variables would keep all columns of these rows alive until the next garbage collection."""
     while error is not None:
         error.__traceback__ = None
         error = error.__context__

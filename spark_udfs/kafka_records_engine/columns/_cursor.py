@@ -1,13 +1,11 @@
 """Keeps a position in each of many rows, and moves all positions together.
 
 An element is one entry of the vectors: a row, or a part of a row such as an element of an array. An element with
-invalid bytes is *dead*, and its row has failed: its position and its end become zero, so that every later read finds it
-out of bounds again. Dead elements keep their places in all vectors, so that reading needs no bookkeeping in the usual
-case, in which no element is dead. Values that are read for a dead element are meaningless and are thrown away at the
-end.
+invalid bytes is *dead*, and its row has failed: its position and its end become zero, so every later read finds it out
+of bounds again. Dead elements keep their places in all vectors, so reading needs no bookkeeping in the usual case, in
+which no element is dead. Values read for a dead element are meaningless and are discarded at the end.
 
-Every read checks each position against the end of its own row, and bytes after that end are never used: no row sees the
-bytes of another.
+Every read checks each position against the end of its own row, so no row sees the bytes of another.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _UNSIGNED_32: Final = 1 << 32
 def _keep_free_memory() -> None:
     """Make glibc keep the memory that a batch frees, so that the next batch does not page it in again.
 
-    glibc starts to do so after a large block has been allocated and freed; other allocators ignore this.
+    glibc does so after a large block has been allocated and freed. Other allocators are not affected.
     """
     np.empty(16 << 20, np.uint8)
 
@@ -39,7 +37,7 @@ _keep_free_memory()
 
 
 class RowBlock:
-    """Rows that are decoded together: their bytes, and facts about each row."""
+    """Rows that are decoded together: their bytes and facts about each row."""
 
     __slots__ = ("_views", "buffer", "data", "failed", "unknown_tags")
 
@@ -61,7 +59,7 @@ class RowBlock:
             return view[np.minimum(pos, len(view) - 1)] if len(view) else np.zeros(len(pos), view.dtype)
 
     def _view(self, kind: str) -> Vector:
-        """An item for every position of the buffer, without a copy."""
+        """An item for every position of the buffer, without copying."""
         size = np.dtype(kind).itemsize
         return np.ndarray(max(len(self.data) - size + 1, 0), kind, self.data, strides=1)
 
@@ -85,8 +83,8 @@ class Slices(NamedTuple):
 
 
 class ElementSet(ABC):
-    """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`, None if none is
-    dead)."""
+    """Elements that are read together, the rows they belong to, and a flag for each dead one (`dead`, None if there are
+    none)."""
 
     __slots__ = ("block", "dead")
 
@@ -127,7 +125,7 @@ class ElementSet(ABC):
 
 
 class Cursor(ElementSet):
-    """Elements with a position (`pos`) and an end (`end`) each; nothing after the end may be read.
+    """Elements with a position (`pos`) and an end (`end`) each; bytes after the end must not be read.
 
     `rows` is the row of the block for each element; None means that element i belongs to row i.
     """

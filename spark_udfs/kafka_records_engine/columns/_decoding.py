@@ -1,4 +1,4 @@
-"""Decodes a binary column of one message, with or without an int16 before the message in each row."""
+"""Decodes a binary column of one message. Each row may have an int16 before the message."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     data
         Array or chunked array: binary, large_binary, binary_view, fixed_size_binary, the string types, or null.
     version
-        One int for all rows, or an integer array with one for each (null: the row counts as null). By default each
-        message follows an int16 with its version, as in record values.
+        One int for all rows, or an integer array with one for each row (a row with a null version counts as null). By
+        default, each message follows an int16 with its version, as in record values.
     unknown_tags
         Keep tagged fields that the schema does not define, as `unknown_tagged_fields` (see `arrow_type`).
 
     Returns
     -------
     Columns
-        Bytes that cannot be decoded do not raise: their rows are null and have an error.
+        Undecodable bytes do not raise: their rows are null and have an error.
 
     Raises
     ------

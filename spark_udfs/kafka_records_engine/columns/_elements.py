@@ -18,18 +18,18 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CACHED: Final = 8 << 20
-"""The number of bytes that can be expected to stay in the processor's caches between two levels of elements."""
+"""The number of bytes that are likely to stay in the processor's caches between two levels of elements."""
 
 FEW: Final = 48
 """For fewer rows than this, a plain Python loop over the elements is faster than vectors. Without the loop, one huge
-array among small ones would need thousands of steps over vectors with one element."""
+array among small ones would need thousands of steps over vectors with a single element."""
 
 
 class Elements:
     """The elements of an array. Each has at least `smallest` bytes.
 
-    A count is compared with the number of bytes that are left before anything is allocated, so that the input size
-    limits the memory. Elements without bytes are left to the schema walker, which limits their number.
+    Before anything is allocated, a count is compared with the number of bytes left, so the size of the input limits the
+    memory. Elements without bytes are left to the schema walker, which limits their number.
 
     For arrays inside arrays only positions and counts are noted: `build` reads the inner arrays as if they were rows.
     """
@@ -80,7 +80,7 @@ class Elements:
         self._pass(cursor, self._enter(cursor, size, lengths)[0])
 
     def _pass(self, cursor: Cursor, counts: INT64) -> None:
-        """Move past the elements without noting anything about them."""
+        """Move past the elements without noting anything."""
         if self._element.packed is None:
             ElementWalk(self._element, cursor, counts, None).run()
         else:
@@ -130,7 +130,7 @@ class ElementWalk:
     """One pass over the elements of arrays: the first element of every row, then the second element of every row, and
     so on. `cursor` moves past them.
 
-    `notes` collects the notes about the elements; with None, the pass only skips them.
+    `notes` collects the notes about the elements; if it is None, the pass only skips them.
     """
 
     def __init__(self, element: Plan, cursor: Cursor, counts: INT64, notes: ElementVectors | None) -> None:
@@ -149,7 +149,7 @@ class ElementWalk:
             self._levels(near)
 
     def _neighbours(self, index: INT64) -> Iterator[INT64]:
-        """Parts of `index` that are so close to each other that they stay in the processor's caches."""
+        """Splits `index` into parts that are close enough to each other to stay in the processor's caches."""
         if self._notes is None:  # skipped elements are not in row order
             yield index
             return
@@ -158,7 +158,8 @@ class ElementWalk:
         yield from (part for part in np.split(index, cuts) if len(part))
 
     def _levels(self, index: INT64) -> None:
-        # Sort the longest arrays first, so that the rows that still have an element are always a prefix of the vectors.
+        # Put the longest arrays first, so that the rows that still have an element are always at the front of the
+        # vectors.
         index = index[np.argsort(-self._counts[index], kind="stable")]
         left = self._counts[index]
         falling = -left
@@ -168,7 +169,7 @@ class ElementWalk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
-            if some.dead is not None:  # a broken row may have any count, so it must not cost one step per element
+            if some.dead is not None:  # a broken row may have any count, so it must not cost a step per element
                 self._cursor.adopt(some, index[: len(some)])
                 alive = np.flatnonzero(~some.dead)
                 some, index, left = some.select(alive), index[alive], left[alive]
@@ -183,7 +184,7 @@ class ElementWalk:
             self._cursor.adopt(behind, index[staying : staying + len(behind)])
 
     def _scan(self, elements: Cursor, owners: INT64, level: int | INT64) -> None:
-        """Move past one element in each of the rows `owners`. It has the number `level` in its array."""
+        """Move past one element in each of the rows `owners`. It is element number `level` of its array."""
         if self._notes is None:
             self._element.skip(elements)
             return

@@ -3,7 +3,7 @@
 A step has two ways of reading. `read` is for rows: it moves a cursor over the bytes of the step and creates arrays
 immediately. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes positions and values in
 vectors, and `build` creates arrays from the notes. They are separate because elements are scanned level by level (the
-first of every row, then the second), but their arrays are created all at once.
+first of every row, then the second), but their arrays are all created at once.
 
 `skip` moves like `scan` and notes nothing. `hop` moves over the bytes of a single element in plain Python, which is
 faster than vectors with a few entries. It raises Broken, or the errors of indexing.
@@ -87,7 +87,7 @@ class Packed(NamedTuple):
 
 
 class Plan(Protocol):
-    """Describes how to read one value: a whole message, the element of an array, a nested struct or a tagged field.
+    """Describes how to read one value: a message, an array element, a nested struct or a tagged field.
 
     Each method calls the same method of all steps, in order; `read` and `build` return the array of the value. `packed`
     is not None if the value has a fixed width, because its bytes can then be noted without a scan.

@@ -15,7 +15,7 @@ from kafka_records_runtime.wire.primitives import MAX_INT32
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _PAIRS: Final = np.frombuffer(b"".join(bytes((high, low)) for high in _ALPHABET for low in _ALPHABET), np.uint16)
-"""The two base64 characters for every 12-bit number."""
+"""The two base64 characters of every 12-bit number."""
 
 _UUID_TEXT: Final = 22
 _MOST_UUIDS: Final = MAX_INT32 // _UUID_TEXT
@@ -72,7 +72,7 @@ WIRE_WIDTHS: Final[Mapping[str, str]] = {
     "float64": ">f8",
     "uuid": "V16",
 }
-"""For each spec type, the numpy type of its bytes."""
+"""The numpy type for the bytes of each spec type."""
 
 BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "bool": _bools,
@@ -85,7 +85,7 @@ BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "float64": _number_builder(pa.float64(), "f8"),
     "uuid": _uuids,
 }
-"""For each spec type, the function that turns a vector read with WIRE_WIDTHS into an array."""
+"""For each spec type, the function that builds an array from a vector read with WIRE_WIDTHS."""
 
 
 # -- bytes and text ---------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ _NOTHING: Final = pa.py_buffer(b"")
 def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]:
     """Offsets and content of a binary array with the slice of each element; empty for dead elements.
 
-    If starts and stops alternate as offsets, the row buffer is a binary array in which every second element is a slice.
-    The others are the bytes between slices. Their lengths may be negative, but `take` uses only the slices, and copies
-    them in C.
+    With alternating starts and stops as offsets, the row buffer becomes a binary array in which every second element is
+    a slice. The other elements are the bytes between slices. Their lengths may be negative, but `take` uses only the
+    slices, and copies them in C.
     """
     count, buffer = len(elements), elements.block.buffer
     starts, stops, order = slices
@@ -128,8 +128,7 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow decides how many bytes to allocate from the mean length of all elements, so the last offset must be
-    # realistic.
+    # Arrow allocates memory based on the mean length of all elements, so the last offset must be realistic.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()
@@ -162,8 +161,7 @@ _FEW: Final = 8
 
 
 def _not_utf8(raw: pa.Array, first: int = 0) -> list[int]:
-    """The elements of a binary array that are not UTF-8. An array that Arrow rejects is halved until few elements are
-    left."""
+    """The elements of a binary array that are not UTF-8. It repeatedly halves an array that Arrow rejects."""
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:

@@ -17,11 +17,11 @@ from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256
-"""A piece keeps this many bytes after the last row, if the column has them, so that an item which begins in the last
-row and ends after it can be read like all others."""
+"""A piece keeps this many bytes after the last row, if the column has them, so that an item that begins in the last row
+and ends after it can be read like any other."""
 
 MOST_BYTES: Final = 2**31 - 1 - _SLACK
-"""The largest size of one piece, limited by 32-bit offsets."""
+"""The maximum size of one piece, given 32-bit offsets."""
 
 
 _NUMBERS: Final = np.arange(1 << 16)
@@ -69,7 +69,7 @@ def pieces(column: Any) -> Iterator[ColumnPiece]:
     """The rows of a binary column (array or chunked array) as pieces, in order.
 
     Accepts binary, large_binary, binary_view, fixed_size_binary, null and the string types with the same layouts,
-    sliced or not, and raises TypeError for anything else. A piece is a chunk, or a part of one with more than
+    sliced or not, and raises TypeError for anything else. A piece is a chunk, or part of a chunk that has more than
     MOST_BYTES.
     """
     if not isinstance(column, pa.Array | pa.ChunkedArray):
@@ -112,9 +112,8 @@ def _in_one_buffer(array: pa.Array) -> pa.Array:
 
 
 def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
-    """Ranges of rows (the first, and the one after the last) of at most MOST_BYTES. A larger row is a range of
-    its own.
-    """
+    """Ranges of rows (the first one, and the one after the last) with at most MOST_BYTES. A larger row has its own
+    range."""
     first, count = 0, len(offsets) - 1
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + MOST_BYTES, side="right")) - 1

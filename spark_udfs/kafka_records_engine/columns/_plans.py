@@ -1,4 +1,4 @@
-"""Builds the plan that reads many rows at once, from the wire layout of a message."""
+"""Builds plans, which read many rows at once, from the wire layout of messages."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from kafka_records_runtime.schema.layout import (
 
 
 def message_plan(message: MessageSchema, version: int, unknown_tags: bool) -> Plan:
-    """The plan that reads `message` in `version`; the message must have that version. The plan is built once and cached
-    with the schema."""
+    """The plan that reads `message` in `version`, which the message must have. It is built once and cached with the
+    schema."""
     key = "columns with unknown tags" if unknown_tags else "columns"
     return plan(message, (key, version), lambda: _Planner(message, version, unknown_tags).message())
 
@@ -85,7 +85,7 @@ def _packed(steps: Sequence[Step]) -> Packed | None:
 
 
 class ValuePlan(_StepPlan):
-    """A plan for a value that is not a struct, or a struct that may be null. Its only member is called `name`."""
+    """A plan for a value that is not a struct, or for a nullable struct. Its only member is called `name`."""
 
     def __init__(self, steps: Sequence[Step], name: str) -> None:
         super().__init__(steps)
@@ -96,7 +96,7 @@ class ValuePlan(_StepPlan):
 
 
 class StructPlan(_StepPlan):
-    """A plan for a struct. `constants` are the members that the version does not have."""
+    """A plan for a struct. `constants` are the members that this version does not have."""
 
     def __init__(self, steps: Sequence[Step], kind: pa.StructType, constants: Mapping[str, Constant]) -> None:
         super().__init__(steps)
@@ -141,7 +141,7 @@ class _Planner:
         return StructPlan(steps, kind, constants)
 
     def _single(self, name: str, value: Value, kind: pa.DataType) -> Plan:
-        """The plan for a single value: a tagged field or the element of an array."""
+        """The plan for a single value: a tagged field or an array element."""
         if isinstance(value, StructValue) and not value.nullable:
             return self._struct(value.layout, kind)
         if isinstance(value, FixedValue):
@@ -186,7 +186,7 @@ class _Planner:
         return Constant(kind, self._plain_default(field))
 
     def _plain_default(self, field: FieldSchema) -> Any:
-        """The default of a field, in the form that columns need."""
+        """The default of a field, in the form used in columns."""
         if field.default is EMPTY_STRUCT:
             members = {each.name: self._plain_default(each) for each in self._message.struct(field.base).fields}
             return {**members, UNKNOWN_TAGS: []} if self._keeps_tags else members

@@ -1,7 +1,7 @@
-"""Decodes the records of a topic as columns: keys and values of many rows, with any mix of record types.
+"""Decodes the records of a topic into columns: keys and values of many rows, with any mix of record types.
 
-The rules are those of `kafka_records_runtime.records.reading.read_record`, with one exception, which tables need: if
-only the value of a record cannot be decoded, its key is still returned.
+The rules are those of `kafka_records_runtime.records.reading.read_record`, with one exception that tables need: if only
+the value of a record cannot be decoded, the key is still returned.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def decode_record_columns(
     *,
     unknown_tags: bool = False,
 ) -> RecordColumns:
-    """Decode keys and values, as leniently as Kafka does.
+    """Decode keys and values as leniently as Kafka does.
 
     Parameters
     ----------
@@ -83,15 +83,15 @@ def decode_record_columns(
         Arrays of the same length, of any layout that `decode_column` accepts. A null value is a tombstone. Metadata
         records have null keys and no null values.
     is_record
-        Flags for the rows that are records, in any form that numpy can turn into an array. Other rows, such as control
-        records, are ignored and are empty in every column. By default all rows are records.
+        Flags for rows that are records, in any form that numpy can convert to an array. Other rows, such as control
+        records, are ignored and are empty in every column. By default, all rows are records.
     unknown_tags
         Keep tagged fields that the schemas do not define, as `unknown_tagged_fields`.
 
     Returns
     -------
     RecordColumns
-        Bytes that cannot be decoded do not raise: `errors` says for each row what is wrong.
+        Undecodable bytes do not raise: `errors` says what is wrong in each row.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def decode_record_columns(
 
 
 def _whole(column: pa.Array) -> ColumnPiece | None:
-    """A column as one piece; None if it needs several."""
+    """A column as one piece; None if it needs several pieces."""
     found = list(pieces(column))
     if not found:
         nothing = np.zeros(0, np.int64)
@@ -232,7 +232,7 @@ class _MetadataReading(_RecordReading):
         return out
 
     def _refuse(self, row: int) -> None:
-        """Note the error of a record that has a key, or no value, which metadata records may not."""
+        """Note the error of a record that has a key or no value. Metadata records have no key, and always a value."""
         valid = self._keys.valid
         key = self._keys.row(row) if valid is None or valid[row] else None
         try:
@@ -252,7 +252,7 @@ class _MetadataReading(_RecordReading):
 
 
 def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
-    """`vector[rows] = values`, but without indexing if `rows` are all rows."""
+    """`vector[rows] = values`, without indexing if `rows` are all rows."""
     if len(rows) == len(vector):
         vector[:] = values
     else:

@@ -1,9 +1,9 @@
-"""Notes about array elements, which are written by the steps that find the elements, and read by later steps.
+"""Notes about array elements. Steps that find the elements write them, and later steps read them.
 
 Each step that has something to note owns *slots*, which are created with the step. `Step.scan` puts one vector into
 each of its slots. `ElementVectors` collects the vectors of all scans by slot. `Step.build` gets each vector from the
-same slot of a `Scanned`. A slot that two steps share, a slot that is not filled and a slot of another plan raise an
-error immediately.
+same slot of a `Scanned`. A slot that two steps share, an unfilled slot, and a slot of another plan raise an error
+immediately.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from kafka_records_engine.numpy_types import INT64
 
 
 class Slot:
-    """The place for one vector of notes. `name` describes it, `kind` is its numpy type. A slot is only equal to
-    itself."""
+    """The place for one vector of notes. `name` describes it; `kind` is its numpy type. A slot equals only itself."""
 
     __slots__ = ("kind", "name")
 
@@ -32,7 +31,7 @@ class Slot:
 
 
 class WrongSlots(LookupError):
-    """A step and its slots do not match. This is a bug in this package, never an error in its input."""
+    """A step and its slots do not match. This is a bug in this package, not an error in the input."""
 
 
 SlotVectors = dict[Slot, Vector]
@@ -40,7 +39,7 @@ SlotVectors = dict[Slot, Vector]
 
 
 def own_slots(owners: Iterable[Sequence[Slot]]) -> list[Slot]:
-    """The slots of several steps together. Raises WrongSlots if two steps share one."""
+    """All slots of several steps. Raises WrongSlots if two steps share one."""
     slots = [slot for owned in owners for slot in owned]
     if len({*slots}) != len(slots):
         raise WrongSlots(f"steps share a slot: {slots}")
@@ -78,7 +77,7 @@ class Scanned(ElementSet):
     """The elements of arrays after their scan, with their notes: `counts` elements in each element of `outer`.
 
     They have no positions and do not move. `order` is the index of each element's notes in the vectors; None means that
-    the notes of element i are at index i.
+    they are in the order of the elements.
     """
 
     __slots__ = ("_counts", "_order", "_outer", "_owners", "_total", "_vectors")
@@ -104,7 +103,8 @@ class Scanned(ElementSet):
 
     @property
     def owners(self) -> INT64:
-        """For each element, the element of `outer` that contains it. Computed on demand, mostly for broken bytes."""
+        """For each element, the element of `outer` that contains it. Computed on demand, because it is mostly needed
+        for broken bytes."""
         if self._owners is None:
             self._owners = np.repeat(np.arange(len(self._counts)), self._counts)
         return self._owners
@@ -121,7 +121,7 @@ class Scanned(ElementSet):
         return noted if self._order is None else noted[self._order]
 
     def slices(self, starts: Slot, stops: Slot) -> Slices:
-        """Slices whose starts and stops were noted in two slots. They stay in reading order; see `Slices.order`."""
+        """Slices whose starts and stops are in two slots. They stay in reading order; see `Slices.order`."""
         return Slices(_noted(starts, self._vectors), _noted(stops, self._vectors), self._order)
 
 

@@ -1,4 +1,4 @@
-"""The steps of plans, except those for arrays and tagged fields: fixed-width fields, lengths, text and bytes,
+"""The steps of plans, except those for arrays and tagged fields: fixed-width fields, lengths, text, bytes, and
 structs."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Fixed:
         self._item = np.dtype([*widths, (_LENGTH, WIRE_WIDTHS[length])] if length else widths)
         self._content = content
         self._size = self._item.itemsize
-        # Items of several fields are copied as plain bytes, which is faster, and split into fields afterwards.
+        # Items of several fields are copied as plain bytes, which is faster, and are split into fields afterwards.
         self._kind = f"V{self._size}" if fields or length is None else WIRE_WIDTHS[length]
         code = "h" if length == "int16" else "i"
         self._unpack = Struct(f">{self._size - FIXED_SIZES[length]}x{code}").unpack_from if length else None
@@ -234,7 +234,8 @@ class Nested:
 
 
 class Nullable:
-    """A struct that may be null: its first byte is 1 if a struct follows, or else `null` (-1, but 0 in a tagged field).
+    """A struct that may be null: its first byte is 1 if a struct follows, and otherwise `null` (-1, or 0 in a tagged
+    field).
 
     Only positions are noted: `build` reads the structs that are not null as if they were rows.
     """
@@ -278,7 +279,7 @@ class Nullable:
 
     @staticmethod
     def _spread(values: pa.Array, index: INT64, count: int) -> pa.Array:
-        """An array of `count` elements: `values` at `index`, null elsewhere."""
+        """An array of `count` elements with `values` at `index`, and null elsewhere."""
         places = np.full(count, -1)
         places[index] = np.arange(len(index))
         return at(values, places)

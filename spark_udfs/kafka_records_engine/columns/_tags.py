@@ -21,13 +21,13 @@ from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 from kafka_records_runtime.wire.primitives import MAX_TAG
 
 _MOST_TAGS: Final = 64
-"""The largest number of tags in one struct. A row with more is left to the schema walker, because each tag costs one
+"""The maximum number of tags in one struct. Rows with more are left to the schema walker, because each tag costs one
 step over the vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTag:
-    """A tagged field: its name, the plan that reads its payload, and its value in structs that do not have it."""
+    """A tagged field: its name, the plan that reads its payload, and its value in structs without it."""
 
     name: str
     plan: Plan
@@ -73,8 +73,8 @@ class TagSection:
     """
 
     def __init__(self, known: Mapping[int, KnownTag], misplaced: Iterable[int], keeps_unknown: bool) -> None:
-        """`known` are the fields by tag, `misplaced` the tags that may not occur here, because their fields are not
-        tagged in this version. With `keeps_unknown`, the tags that the schema does not define become a member."""
+        """`known` are the fields by tag, `misplaced` the tags that must not occur here, because their fields are not
+        tagged in this version. With `keeps_unknown`, tags that the schema does not define become a member."""
         self._known = known
         self._misplaced = np.array(sorted(misplaced), np.int64)
         self._keeps_unknown = keeps_unknown

@@ -12,11 +12,11 @@ from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime.errors import KafkaRecordsError
 
 KEPT_ROWS: Final = 1 << 16
-"""Constant arrays and index vectors are cached for the next batch if they have at most this many rows."""
+"""Constant arrays and index vectors with at most this many rows are cached for the next batch."""
 
 
 class TooMuchForOneArray(KafkaRecordsError, ValueError):
-    """The text or bytes of decoded rows exceed the 2 GiB that one Arrow array can hold."""
+    """The text or bytes of decoded rows exceed the 2 GiB that an Arrow array can hold."""
 
     def __str__(self) -> str:
         return "the decoded rows hold more than 2 GiB of text or bytes in one field: decode fewer rows at a time"
@@ -57,7 +57,7 @@ def lists(kind: pa.DataType, first: INT64, values: pa.Array, valid: FLAGS | None
 
 
 def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.StructArray:
-    """A struct array in which no element is null."""
+    """A struct array without null elements."""
     return pa.Array.from_buffers(kind, count, [None], 0, children=columns)
 
 
@@ -65,7 +65,7 @@ def structs(kind: pa.StructType, columns: list[pa.Array], count: int) -> pa.Stru
 
 
 def joined(arrays: list[pa.Array]) -> pa.Array:
-    """The arrays concatenated. Raises TooMuchForOneArray."""
+    """The concatenated arrays. Raises TooMuchForOneArray."""
     try:
         return pa.concat_arrays(arrays)
     except pa.ArrowInvalid:  # the offsets have only 32 bits
@@ -73,7 +73,7 @@ def joined(arrays: list[pa.Array]) -> pa.Array:
 
 
 def at(array: pa.Array, places: INT64) -> pa.Array:
-    """The elements of `array` at `places`; a negative place gives null. Raises TooMuchForOneArray."""
+    """The elements of `array` at `places`, with null for negative places. Raises TooMuchForOneArray."""
     missing = places < 0
     try:
         taken = array.take(pa.array(places, mask=missing if missing.any() else None))
@@ -85,8 +85,8 @@ def at(array: pa.Array, places: INT64) -> pa.Array:
 def without_inner_nulls(array: pa.Array) -> pa.Array:
     """The same values, without nulls in members that are declared not null but belong to null structs.
 
-    Arrow puts a null into every member of a null struct. Parquet writers reject that if a member is declared not null.
-    The bytes of such a member are zero or empty, so its bitmap can be dropped; nothing is copied.
+    Arrow puts a null into every member of a null struct. Parquet writers reject that if the member is declared not
+    null. Its bytes are zero or empty, so its bitmap can be dropped without copying.
     """
     return _rebuilt(array, array.type, nullable=True)
 
@@ -111,13 +111,13 @@ def _rebuilt(array: pa.Array, kind: pa.DataType, nullable: bool) -> pa.Array:
 
 
 class Constant:
-    """An array that repeats one value any number of times. It is cached for the next batch."""
+    """An array that repeats one value. It is cached for the next batch."""
 
     def __init__(self, kind: pa.DataType, value: Any) -> None:
         self._kept = without_inner_nulls(pa.array([value], kind))
 
     def times(self, count: int) -> pa.Array:
-        """An array with the value `count` times."""
+        """An array that repeats the value `count` times."""
         # read the attribute only once, because another thread may replace the array with a shorter one
         kept = self._kept
         if count <= len(kept):
@@ -129,7 +129,7 @@ class Constant:
 
 
 def sparse(usual: Constant, others: Mapping[int, Any], count: int) -> pa.Array:
-    """An array with the value `usual` in all rows, except in the rows that `others` lists with their values."""
+    """An array with the value `usual` in all rows except those listed in `others` with their values."""
     if not others:
         return usual.times(count)
     one = usual.times(1)

@@ -1,5 +1,5 @@
-"""Framing (`kafka_records_runtime.records.framing`) for many rows at a time: the int16 that each key or value starts
-with, and the frames of metadata records."""
+"""Parses framing (`kafka_records_runtime.records.framing`) for many rows at a time: the int16 at the start of each key
+or value, and the frames of metadata records."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _read(piece: ColumnPiece, starts: INT64) -> INT16:
 def prefix_bytes(column: pa.Array) -> pa.Array:
     """The prefix of each row as bytes.
 
-    Rows that are too short, and null rows, stay unchanged, so that the two can be distinguished.
+    Rows that are too short and null rows stay unchanged, so they can be told apart.
     """
     return pc.binary_slice(column, 0, PREFIX_BYTES)
 
@@ -118,7 +118,7 @@ def frame_versions(piece: ColumnPiece, found: FrameNumbers) -> FrameNumbers:
 
 
 def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], tuple[int, int]]) -> FrameNumbers:
-    """The next number of each row. `read` returns the error of a row without one."""
+    """The next number in each row. `read` returns the error for a row without one."""
     numbers = cursor.uvarints()
     is_good = is_good & ~cursor.block.failed & (numbers <= MOST_IN_FRAME)
     if is_good.all():
@@ -148,7 +148,7 @@ def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT
 
 
 def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
-    """The api key of each row; -1 if it cannot be read or if the row has a key."""
+    """The api key of each row; -1 if it cannot be read or the row has a key."""
     numbers = np.full(len(keys), -1, np.int16)
     first = 0
     for piece in pieces(values):
@@ -161,7 +161,7 @@ def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
 
 
 def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The api key and the version of each row; null if they cannot be read or if the row has a key."""
+    """The api key and the version of each row; null if they cannot be read or the row has a key."""
     count = len(keys)
     numbers, lacks = np.zeros((2, count), np.int16), np.ones((2, count), np.bool_)
     first = 0

@@ -28,10 +28,10 @@ class UnsupportedType(KafkaRecordsError, TypeError):
 
 @dataclass(frozen=True)
 class TypeMapping(Generic[T]):
-    """How each part of a schema is mapped to a type of some type system, or to a conversion of values.
+    """Maps each part of a schema to a type in some type system, or to a conversion of values.
 
-    `primitive` is called with a spec type, `array` with the result for its elements, and `struct` with its members:
-    name, whether they can be null, and result. `tags` is the result for unknown tagged fields; None leaves them out.
+    `primitive` is called with a spec type, `array` with the result for its elements, and `struct` with its members
+    (name, whether it can be null, and result). `tags` is the result for unknown tagged fields; None leaves them out.
     """
 
     primitive: Callable[[str], T]

@@ -64,7 +64,8 @@ def _unchanged(value: Any) -> Any:
 
 
 def holds_unknown_tags(value: Any) -> bool:
-    """Whether a decoded value (a tree of dicts, `walker.decode`) has unknown tagged fields at any depth."""
+    """Whether a decoded value (a tree of dicts, as returned by `walker.decode`) has unknown tagged fields at any
+    depth."""
     if isinstance(value, dict):
         return bool(value.get(UNKNOWN_TAGS)) or any(map(holds_unknown_tags, value.values()))
     return isinstance(value, tuple) and any(map(holds_unknown_tags, value))

@@ -20,7 +20,7 @@ from kafka_records_engine.log.files._byte_ranges import RangeFile
 from kafka_records_engine.log.files.opened import LogFile
 
 LARGEST_MEMBER: Final = 1 << 31
-"""The largest size of a segment file: positions in it are int32."""
+"""The maximum size of a segment file, given that positions in it are int32."""
 
 MOST_UNPACKED: Final = 64 << 30
 """The maximum number of bytes that are unpacked from one archive."""
@@ -83,8 +83,8 @@ def member_at(
     start: int | Callable[[], int],
     written: float | None = None,
 ) -> ArchiveMember:
-    """A member whose bytes are contiguous in the archive from `start` on. `written` is in seconds since 1970; for a zip
-    it is unknown, because a zip contains local times without a time zone."""
+    """A member whose bytes are contiguous in the archive, starting at `start`. `written` is in seconds since 1970. It
+    is unknown for a zip, because a zip contains local times without a time zone."""
 
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))

@@ -1,5 +1,4 @@
-"""The members and folders of an archive by their paths. The paths are only labels; no file is created with such a
-name."""
+"""The members and folders of an archive by path. Paths are only labels; no file with such a name is created."""
 
 from __future__ import annotations
 
@@ -23,13 +22,13 @@ _KEPT_NAMES: Final = (".log", ".log.swap", ".log.cleaned", "-checkpoint", "parti
 _SAVED_NAMES: Final = re.compile(
     r".*\.(parquet|pq|parq|arrows?|feather|ipc|avro|((json|jsonl|ndjson|csv|tsv)(\.(gz|gzip|zst|zstd|bz2|lz4))?))", re.I
 )
-"""Files with these names are read: those of logs, and those of saved rows. Others are not unpacked."""
+"""Files with these names are read: files of logs and of saved rows. Others are not unpacked."""
 
 CUT_SHORT: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, struct.error)
 
 
 class TooMuch(Exception):
-    """An archive that contains, or claims to contain, more than this package reads."""
+    """An archive contains, or claims to contain, more than this package reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class ArchiveMember:
 
 @dataclass(slots=True)
 class Contents:
-    """The content of an archive when it was opened. Members keep this object, and with it the open files, alive."""
+    """The content of an archive when it was opened. Members keep this object alive, and thus the open files."""
 
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
@@ -75,8 +74,7 @@ class Contents:
 
 
 def label(name: str) -> str:
-    """The path of a member inside the archive, from its name. It is never absolute and never leads out of the
-    archive."""
+    """The path of a member inside the archive, derived from its name. It is never absolute and never leads outside."""
     return posixpath.normpath(f"/{name}").lstrip("/")
 
 

@@ -3,7 +3,7 @@
 Members of a plain tar and stored members of a zip are read as ranges of the archive. Compressed bytes cannot be read
 from the middle, so a compressed tar is read once, as a stream, and its log files are kept in a temporary file without a
 name. A compressed member of a zip is unpacked into such a file when it is read. The temporary file disappears when it
-is no longer read, even if the process crashes.
+is no longer in use, even if the process crashes.
 
 Names in an archive are only labels, because no files are extracted. Sizes in an archive are not trusted: they are
 compared with the largest size of a segment file, and with the free disk space.
@@ -30,7 +30,7 @@ from kafka_records_engine.log.files.places import ListedEntry, Place, PlaceKind
 from kafka_records_engine.log.files.source_error import LogSourceError
 
 _KEPT: Final = 4
-"""The number of archives that stay unpacked, for the next partition that is read from them."""
+"""The number of archives that stay unpacked for the next partition read from them."""
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -38,8 +38,8 @@ _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz",
 class ArchiveFiles:
     """The files in an archive; see `places.Files`.
 
-    The archive is read when a file in it is needed for the first time, and its content at that time is kept. After
-    unpickling, the object reads the archive again.
+    The archive is read when a file in it is first needed, and its content at that time is kept. After unpickling, the
+    object reads the archive again.
     """
 
     is_local = False
@@ -143,7 +143,7 @@ _known: OrderedDict[Place, tuple[Hashable, Contents]] = OrderedDict()
 
 
 def _contents_of(archive: Place) -> Contents:
-    """The current content of the archive. The last few archives are cached, because each log partition asks
+    """The current content of the archive. The last few archives are cached, because each log partition calls this
     separately."""
     with _lock:
         version = archive.files.version(archive.path)
@@ -175,7 +175,7 @@ def _read_archive(archive: Place, version: Hashable) -> Contents:
 
 @contextmanager
 def _named(archive: Place) -> Iterator[None]:
-    """Turns errors in reading an archive into a LogSourceError that says what to do."""
+    """Turns errors while reading an archive into a LogSourceError that says what to do."""
     try:
         yield
     except LogSourceError:

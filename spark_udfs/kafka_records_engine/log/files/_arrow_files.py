@@ -1,8 +1,8 @@
-"""Reads files of the file systems in pyarrow, and of file systems that are passed as an object.
+"""Reads files from pyarrow's file systems, and from file systems passed as objects.
 
 Object stores have no open files: every range is a separate request, which reads the object that currently has the name.
-So the object is checked again after each range. If the object has been replaced, the range is discarded and reading
-ends with an error. So bytes of two objects are never mixed.
+So the object is checked again after each range. If it has been replaced, the range is discarded and reading ends with
+an error, so bytes of two objects are never mixed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 _WHOLE_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?]*))?([^?]*)(?:\?(.*))?", re.DOTALL)
 _IN_PATHS: Final = "/%!:@+,;=~"
-"""These characters stay unchanged in the path of a URL, and so do percent-encoded ones. All others are encoded before
+"""These characters, and percent-encoded ones, stay unchanged in the path of a URL. All others are encoded before
 pyarrow gets the URL."""
 
 _USERS_ARE_KEYS: Final = ("s3", "gs", "gcs")
-"""URL schemes in which the user is an access key. Messages show neither user nor password."""
+"""URL schemes in which the user name is an access key. Messages show neither user nor password."""
 
 _PUBLIC: Final = ("region", "scheme", "endpoint_override", "anonymous", "allow_bucket_creation", "retry_limit_seconds")
-"""Settings in URLs that are not secrets. Any other setting may be one."""
+"""Settings in URLs that are not secret. Any other setting may be."""
 
 _BUCKETS: Final = ("s3", "gcs", "abfs")
 _MOST_SAID: Final = 300
@@ -47,7 +47,7 @@ class ArrowFiles:
 
     filesystem: arrow.FileSystem = field(compare=False, repr=False)
     base: str
-    """The form of the path `root` in messages."""
+    """How messages show the path `root`."""
     root: str
     stays_here: bool = False
     secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -160,8 +160,8 @@ class _Ranges:
         return data
 
     def _looked_up(self) -> tuple[Any, object]:
-        """The object that has this name now, and a value that identifies it. Raises ReplacedFile if it is not the one
-        that was found."""
+        """The object that now has this name, and a value that identifies it. Raises ReplacedFile if it is not the one
+        found before."""
 
         def look() -> tuple[Any, arrow.FileInfo, dict[str, bytes]]:
             file = self._files.filesystem.open_input_file(self._path)
@@ -241,7 +241,7 @@ def place_at(url: str) -> Place:
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
         # A local name may contain any character except NUL. After `file:` it is not percent-encoded, because Spark
-        # writes it so.
+        # writes it that way.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
             raise LogSourceError(shown, "a file URL must not name a host: write file:///path")
@@ -273,7 +273,7 @@ def _is_yes(text: str) -> bool:
 
 
 def _anonymous_s3(authority: str, path: str, settings: dict[str, str]) -> tuple[arrow.FileSystem, str]:
-    """An S3 file system without credentials, and the path in it. pyarrow has this option, but not in URLs."""
+    """An S3 file system without credentials, and the path in it. pyarrow supports this, but not in URLs."""
     known = {name: settings.pop(name) for name in ("region", "scheme", "endpoint_override") if name in settings}
     if settings:
         raise ValueError(
@@ -304,7 +304,7 @@ def _shown_authority(scheme: str, authority: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Whether a URL contains a password, a key or another part that must not be shown."""
+    """Whether a URL contains a password, a key or anything else that must not be shown."""
     return any(_private_parts(url))
 
 
@@ -357,7 +357,7 @@ _SENTENCES: Final = (
 
 
 def said_of(error: BaseException, secrets: Sequence[str] = ()) -> str:
-    """The message of a file system's error as one sentence without secrets."""
+    """The message of a file system error as one sentence without secrets."""
     text = str(error)
     for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):

@@ -12,7 +12,7 @@ class RangeFile:
     """A file of `size` bytes that is read with `read_at(position, size)`, which returns fewer bytes at the end of the
     file.
 
-    Small reads are combined: at least `least` bytes are requested at a time, and one block is cached.
+    Small reads are combined: each request is for at least `least` bytes, and one block is cached.
     """
 
     def __init__(

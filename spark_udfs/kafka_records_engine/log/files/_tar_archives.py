@@ -1,5 +1,5 @@
-"""Reads tar archives. Members of an uncompressed archive are read as ranges of the archive. Members of a compressed
-archive are unpacked in order.
+"""Reads tar archives. Members of an uncompressed archive are read as ranges of it. Members of a compressed archive are
+unpacked in order.
 
 A compressed tar is read once, as a stream.
 """
@@ -38,7 +38,7 @@ from kafka_records_engine.log.files.opened import LogFile
 from kafka_records_runtime.errors import plural
 
 _MOST_AT_ONCE: Final = 64 << 20
-"""The largest size of a header in an archive."""
+"""The maximum size of a header in an archive."""
 
 
 @contextmanager
@@ -52,8 +52,8 @@ def _opened(stream: Any) -> Iterator[Any]:
 
 @contextmanager
 def _named_errors(what: str) -> Iterator[None]:
-    """Turns errors that `tarfile` does not catch into its own: invalid numbers in a header, and too many headers of one
-    member."""
+    """Turns errors that `tarfile` does not catch (invalid numbers in a header, too many headers for one member) into
+    its own."""
     try:
         yield
     except (ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -61,7 +61,7 @@ def _named_errors(what: str) -> Iterator[None]:
 
 
 def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
-    """The members of a tar that are read, and links to them, each as soon as its header has been read."""
+    """The members of a tar that are read, and links to them, each as soon as its header was read."""
     heads = iter(opened)
     for number in count(1):
         with _named_errors(f"the header of member {number}"):
@@ -98,7 +98,7 @@ def read_tar(file: LogFile, version: Hashable) -> Contents:
 
 
 def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Contents:
-    """The members of a compressed tar archive. Log files in it are unpacked, in the order of the stream."""
+    """The members of a compressed tar archive. Its log files are unpacked in stream order."""
     contents = Contents(is_unpacked=True)
     spool = UnpackedFile(contents)
     file.seek(0)
@@ -117,7 +117,7 @@ def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Content
 
 
 def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
-    """Raise ReadError unless the archive ends here: `tarfile` mistakes a header that it cannot read for the end."""
+    """Raise ReadError unless the archive ends here, because `tarfile` mistakes an unreadable header for the end."""
     at = opened.offset
     stream.seek(at)
     if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
@@ -153,7 +153,7 @@ def _check_head(size: int) -> None:
 
 
 class _Limited:
-    """A file for `tarfile` that refuses headers that are too large, and positions outside the file."""
+    """A file for `tarfile` that rejects oversized headers and positions outside the file."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
@@ -176,7 +176,7 @@ class _Limited:
 
 
 class _Forward:
-    """A stream for `tarfile` that can seek forward, and back by no more than a block."""
+    """A stream for `tarfile` that can seek forward, and back by at most a block."""
 
     _BACK: Final = 512
 
@@ -214,7 +214,7 @@ class _Forward:
         return self._at
 
     def drain(self) -> None:
-        """Read to the end, because a compressed stream shows only there whether it is complete."""
+        """Read to the end, because only there does a compressed stream show whether it is complete."""
         total = 0
         while data := self.read(PIECE):
             total += len(data)

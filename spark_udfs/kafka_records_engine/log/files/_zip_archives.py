@@ -1,4 +1,4 @@
-"""Reads zip archives: stored members are ranges of the archive, compressed ones are unpacked when they are read."""
+"""Reads zip archives. Stored members are ranges of the archive; compressed ones are unpacked when they are read."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
     read_at = SharedFile(file).read_at
     try:
         opened = zipfile.ZipFile(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
-    except NotImplementedError as error:  # Python rejects the whole archive if one member has a newer version
+    except NotImplementedError as error:  # Python rejects the whole archive if one member needs a newer version
         raise LogSourceError(str(archive), _unknown_way(error, "it")) from None
-    except ValueError as error:  # names that are marked as UTF-8 but are not
+    except ValueError as error:  # names marked as UTF-8 that are not UTF-8
         raise zipfile.BadZipFile(str(error)) from None
     if len(opened.filelist) > MOST_MEMBERS:
         raise TooMuch(f"the archive has more than {plural(MOST_MEMBERS, 'member')}")

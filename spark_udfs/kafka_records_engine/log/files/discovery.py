@@ -1,12 +1,12 @@
 """Finds logs: data directories, partition folders and single files, on any file system and in archives.
 
-A broker's data directory contains one folder `<topic>-<partition>` per log partition. Its `.log` files are named for
+A broker's data directory contains one folder `<topic>-<partition>` per log partition. Its `.log` files are named after
 the offset they start at. Other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
-of the log, with one exception: a `.log.swap` file is the complete replacement of older files, which the cleaner has not
-renamed yet (`org.apache.kafka.storage.internals.log.LogLoader`).
+of the log, with one exception: a `.log.swap` file is the complete replacement for older files, which the cleaner has
+not yet renamed (`org.apache.kafka.storage.internals.log.LogLoader`).
 
 Discovery only determines which logs exist. The files of a log are listed when it is opened (`_opening`), because a live
-broker replaces them all the time.
+broker constantly replaces them.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ SUFFIXES: Final = (".log", ".log.swap")
 """Suffixes of the names of files that contain records."""
 
 METADATA_TOPIC: Final = "__cluster_metadata"
-"""The topic of the metadata log, whose only partition is 0."""
+"""The topic of the metadata log, which has only partition 0."""
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 """The suffix of checkpoints of a metadata log. Checkpoints also contain records, with their own offsets, and are read
-only if the caller names one."""
+only if the caller names them."""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
-"""Folders of replicas that are deleted, moved here from another disk, or no longer assigned to this broker."""
+"""Folders of replicas that are deleted, being moved from another disk, or no longer assigned to this broker."""
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
-"""The number of folders of an object store that are listed in parallel."""
+"""The number of folders in an object store that are listed in parallel."""
 
 _GIVE: Final = "give the data directory of a broker (log.dirs), a folder in it, or a .log file"
 
 _LEVELS: Final = 2
-"""How many levels below a folder without logs the search for one with logs goes."""
+"""The number of levels below a folder without logs to search for a folder with logs."""
 _MOST_FOLDERS: Final = 300
 
 _Asked = str | PathLike[str] | Place
@@ -63,7 +63,8 @@ _Folders = list[tuple[Place, list[str] | None]]
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The log of one partition, found but not opened. It is small, can be pickled, and is read by `read_partition`."""
+    """The log of one partition, found but not opened. The object is small, can be pickled, and is read by
+    `read_partition`."""
 
     topic: str
     partition: int
@@ -72,11 +73,11 @@ class FoundLog:
     files: tuple[str, ...] | None = None
     """The names of the requested files; None means all files that the log has when it is read."""
     size: int = field(default=0, compare=False)
-    """Total size of these files in bytes when the log was found."""
+    """The total size of these files in bytes when the log was found."""
     system: Files = LOCAL
     """The file system that the folder belongs to."""
     lost: tuple[Finding, ...] = field(default=(), compare=False)
-    """Findings about sources given next to its own in which there was nothing to read."""
+    """Findings about other sources of the same call in which there was nothing to read."""
 
     @property
     def place(self) -> Place:
@@ -90,16 +91,16 @@ def find_logs(
     """The log partitions in `sources`, sorted by topic and partition.
 
     A source is a data directory, a partition folder or a `.log` file; an archive of these; or a pattern (see `paths`).
-    Matches of a pattern that contain no log are ignored. `topic` leaves out every other topic. If the folder of a file
-    is not named `<topic>-<partition>`, the file belongs to partition 0 of `unnamed` (or else `topic`). `filesystem`, of
-    `pyarrow.fs` or fsspec, is the file system of all paths; without it, each path determines its own.
+    Matches of a pattern that contain no log are ignored. `topic` leaves out every other topic. If a file's folder is
+    not named `<topic>-<partition>`, the file belongs to partition 0 of `unnamed` or, without it, of `topic`.
+    `filesystem`, of `pyarrow.fs` or fsspec, is the file system of all paths; without it, each path determines its own.
 
     The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
     and an int32. So folders of deleted, stray and future replicas are not read.
 
-    A partition folder that cannot be listed is returned, and reported when it is read. So is a source that does not
-    exist or contains no log, if another one has a log. Raises LogSourceError if none has one, and for a partition that
-    is in two places.
+    A partition folder that cannot be listed is returned, and reported when it is read. The same applies to a source
+    that does not exist or has no log, if another source has one. Raises LogSourceError if no source has a log, or if a
+    partition is in two places.
     """
     looks = _Looks(topic)
     asked: dict[Place, tuple[Place, list[str] | None]] = {}
@@ -139,7 +140,7 @@ def find_logs(
 
 
 def not_read(error: LogSourceError) -> Finding:
-    """The finding about one of several sources, if the others are read."""
+    """The finding about an unreadable source, if the other sources are read."""
     return in_file(printable(error.path), None, None, error.detail, "nothing in it is read")
 
 
@@ -157,8 +158,8 @@ def _found(
 
 
 def _resolved(folder: Place, parents: dict[str, str]) -> Place:
-    """The same as `Place.resolved`. A data directory has thousands of folders with one parent, which is resolved once:
-    `parents` remembers it."""
+    """The same as `Place.resolved`. A data directory may have thousands of folders with the same parent, which is
+    resolved once and remembered in `parents`."""
     parent, name = os.path.split(folder.path)
     if not folder.files.is_local or not parent or name in ("", ".", "..") or os.path.islink(folder.path):
         return folder.resolved()
@@ -175,7 +176,7 @@ def _listed(sources: Iterable[_Asked]) -> str:
 
 
 class _HoldsNoLog(LogSourceError):
-    """The place can be read, but it holds no log."""
+    """The place can be read, but contains no log."""
 
 
 def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:
@@ -236,8 +237,8 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
 
 
 def _are_other_logs(folder: Place, looks: _Looks) -> bool:
-    """Whether no file of a folder has the name of a segment, as if another program wrote a `broker.log` of its own
-    there. Raises OSError."""
+    """Whether no file in a folder has the name of a segment, for example because another program writes its own
+    `broker.log` there. Raises OSError."""
     return not any(_SEGMENT.fullmatch(entry.name) for entry in looks.files(folder))
 
 
@@ -288,8 +289,8 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
 class _Looks:
     """Lists folders to find files of logs, each folder once.
 
-    On an object store each listing is a request: many are sent in parallel, and folders of other topics are recognized
-    by their names alone.
+    On an object store, each listing is a request. Many are sent in parallel, and folders of other topics are recognized
+    by name.
     """
 
     def __init__(self, topic: str | None) -> None:
@@ -313,7 +314,7 @@ class _Looks:
         return found
 
     def has_files(self, folder: Place) -> bool:
-        """Whether a folder contains a log: no if the folder is gone, yes if it may not be listed."""
+        """Whether a folder contains a log. False if the folder is gone; True if listing it is forbidden."""
         if not self._counts(folder):
             return True
         try:
@@ -344,7 +345,7 @@ def place_of(name: str) -> tuple[str, int] | None:
 
 
 def _told_of(folder: Place, name: str, files: list[str] | None, topic: str | None) -> tuple[str, int]:
-    """Topic and partition of files in a folder with this name.
+    """The topic and partition of files in a folder with this name.
 
     Raises LogSourceError if a checkpoint is read together with other files, because it has its own offsets.
     """

@@ -40,7 +40,7 @@ class LocalEntry:
 
     @cached_property
     def version(self) -> int:
-        """The inode number. An open file stays the same file even if its name is later given to another file."""
+        """The inode number. An open file remains the same even if another file gets its name."""
         return self._entry.inode()
 
 

@@ -1,7 +1,7 @@
-"""The files of a log at one moment. Each file is opened once and read up to the size it had then.
+"""The files of a log at one point in time. Each file is opened once and read up to the size it had then.
 
-An open file can be read even after the broker deletes, renames or replaces it. Bytes that are appended later are not
-read, so reading twice returns the same bytes.
+An open file remains readable after the broker deletes, renames or replaces it. Bytes appended later are not read, so
+reading twice returns the same bytes.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class LogFile(Readable, Protocol):
 
     size: int
     furthest: int
-    """The file has been read up to this byte."""
+    """The number of bytes of the file, from its start, that have been covered by reads."""
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
 
 
 class FrozenFile(FileIO):
-    """A regular file that is read up to the size it had when it was opened, or less if it was truncated since."""
+    """A regular file that is read up to its size at opening, or less if it was truncated since."""
 
     def __init__(self, path: str) -> None:
         """Open the file, following symbolic links. Raises OSError, and NoRegularFile immediately, without waiting for a
@@ -84,7 +84,7 @@ class FrozenFile(FileIO):
         """The file has been read up to this byte."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """Move to a position, as in any file object. The end is at `size` or, if the file was truncated, earlier."""
+        """Move to a position, as in any file object. The end is at `size`, or earlier if the file was truncated."""
         if whence == 2:
             position, whence = position + min(self.size, os.fstat(self.fileno()).st_size), 0
         return super().seek(position, whence)
@@ -118,7 +118,7 @@ def with_descriptors(opens: Callable[[], T]) -> T:
 
 
 def _allow_more_descriptors() -> bool:
-    """Raise the limit of open files, which is 1024 on many machines: a log may have more files than that."""
+    """Raise the limit for open files. It is 1024 on many machines, and a log may have more files than that."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -157,18 +157,18 @@ class SegmentFile:
 
 @dataclass(eq=False, slots=True)
 class OpenLog:
-    """The log of one partition at the moment of opening. Used as a context manager, it closes its files."""
+    """The log of one partition at the time of opening. Used as a context manager, it closes its files."""
 
     topic: str
     partition: int
     segments: tuple[SegmentFile, ...]
-    """The files in the order of their offsets."""
+    """The files in offset order."""
     log_start: int = 0
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
-    """Whether the log continues after these files: later ones are missing or were not requested."""
+    """Whether the log continues after these files, because later ones are missing or were not requested."""
     findings: tuple[Finding, ...] = ()
-    """Problems that were found while the files were opened."""
+    """Problems found while opening the files."""
     is_part: bool = False
     """Whether only some files of the log were requested."""
     end: int | None = None
@@ -178,13 +178,13 @@ class OpenLog:
 
     @property
     def size(self) -> int:
-        """Total size of all files in bytes."""
+        """The total size of all files in bytes."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def bytes_read(self) -> int:
-        """The number of bytes read so far, for a progress display. If transaction markers are collected first, it is
-        the size of all files from the start."""
+        """The number of bytes read so far, for a progress display. If transaction markers are collected first, it
+        equals the total size of all files from the start."""
         return sum(segment.file.furthest for segment in self.segments if segment.file)
 
     def close(self) -> None:

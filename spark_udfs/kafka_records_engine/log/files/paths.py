@@ -7,8 +7,8 @@
 Every argument that is a path may be:
 
 - a path on this machine;
-- the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
-  `hdfs://host:port/path`, `file:///path`, with settings after a `?`;
+- the URL of a file system that `pyarrow.fs` supports: `s3://bucket/key`, `gs://bucket/key`,
+  `abfs://container@account…`, `hdfs://host:port/path`, `file:///path`, with settings after a `?`;
 - a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists
   literally is not a pattern;
 - an archive, or a path inside one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
@@ -31,7 +31,7 @@ ARCHIVES: Final = (
     *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"),
     ".zip",
 )
-"""Files whose names end with one of these suffixes are archives."""
+"""The suffixes of files that are archives."""
 
 _NO_ARCHIVE: Final = (
     f"the name before !/ must be that of an archive, also in a pattern, and end with one of {', '.join(ARCHIVES)}"
@@ -45,21 +45,20 @@ _MAGIC: Final = re.compile(r"[*?]|\[[^\]]+\]")
 
 
 def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> list[Place]:
-    """The places that `given` refers to: a single one, or those that match a pattern, sorted by name.
+    """The places that `given` refers to: a single one, or the matches of a pattern, sorted by name.
 
     Parameters
     ----------
     given
         A path, URL, pattern or archive, as described for this module. A Place is returned unchanged.
     filesystem
-        The file system that the path belongs to, from `pyarrow.fs` or fsspec. If it is None, it is determined from the
-        path.
+        The file system of the path, from `pyarrow.fs` or fsspec. By default, it is determined from the path.
 
     Raises
     ------
     LogSourceError
-        For a URL that cannot be used, for a pattern without matches, and for a file system that cannot be reached to
-        look for matches. A single path does not have to exist.
+        If a URL is invalid, if a pattern has no matches, or if the file system for a pattern cannot be reached. A
+        single path does not have to exist.
     """
     return expanded(given, filesystem)[0]
 
@@ -99,8 +98,8 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
 
 
 def located(text: str, filesystem: Any = None) -> Place:
-    """The place that a string refers to. Patterns and archives are not recognized. Raises LogSourceError for a
-    bad URL."""
+    """The place that a string refers to, without recognizing patterns and archives. Raises LogSourceError for a bad
+    URL."""
     if filesystem is not None:
         from kafka_records_engine.log.files._arrow_files import place_in
 
@@ -113,7 +112,7 @@ def located(text: str, filesystem: Any = None) -> Place:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is the URL of a file system, and not a path on this machine."""
+    """Whether a text is the URL of a file system rather than a path on this machine."""
     return _URL.match(text) is not None
 
 
@@ -153,7 +152,8 @@ def inside_of(archive: Place, inner: str = "") -> Place:
 
 
 def _exists(place: Place) -> bool:
-    """Whether a place exists under its literal name. If the file system cannot answer, it is asked again on reading."""
+    """Whether a place exists under its literal name. Errors of the file system count as no; they are raised again on
+    reading."""
     if not _MAGIC.search(place.path) and INSIDE not in place.path:
         return True
     return place.kind is not None

@@ -1,7 +1,7 @@
 """Places: files and folders on this machine, in an object store or in an archive.
 
-A place is a path and the file system it belongs to; it is small and can be pickled. `Files` is the interface between
-the reader of logs and a file system: it lists folders, opens files, and detects whether a file has changed.
+A place is a path and its file system; it is small and can be pickled. `Files` is the interface between the reader of
+logs and a file system: it lists folders, opens files, and detects whether a file has changed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class ListedEntry:
 
 
 class Files(Protocol):
-    """A file system, as the reader of logs uses it. It is hashable and small, and can be pickled.
+    """A file system as the reader of logs sees it. It is hashable and small, and can be pickled.
 
     Every method may raise OSError, whose `strerror` is a sentence without secrets.
     """
 
     @property
     def is_local(self) -> bool:
-        """Whether these are files of this machine. Such a file stays readable while it is open, even if it is
+        """Whether these are files on this machine. Such a file stays readable while it is open, even if it is
         deleted."""
 
     @property
@@ -92,7 +92,7 @@ class Files(Protocol):
         """The path of `name` in the folder `path`."""
 
     def parent(self, path: str) -> str:
-        """The path of the folder that `path` is in."""
+        """The path of the folder that contains `path`."""
 
     def resolved(self, path: str) -> str:
         """The canonical form of a path, because one path may be spelled in several ways."""
@@ -153,7 +153,7 @@ class Place:
         return self.files.opened(self.path, version)
 
     def read_bytes(self, most: int = 1 << 24) -> bytes:
-        """The content of the file. Raises OSError, also for a file of more than `most` bytes."""
+        """The content of the file. Raises OSError, also if it has more than `most` bytes."""
         file = self.opened()
         try:
             if file.size > most:

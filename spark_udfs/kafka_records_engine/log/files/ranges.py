@@ -1,4 +1,4 @@
-"""Decides which files and batches of an open log have to be read for a range of offsets."""
+"""Determines which files and batches of an open log have to be read for a range of offsets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=_Named)
 
 @dataclass(slots=True)
 class OffsetRange:
-    """The offsets from `start` to `end`, `end` excluded. An object belongs to one open log and is used for one
+    """The offsets from `start` to `end`, excluding `end`. An object belongs to one open log and is used for one
     reading."""
 
     start: int
@@ -36,8 +36,8 @@ class OffsetRange:
     def files(self, segments: Sequence[F]) -> Sequence[F]:
         """The files of a log that may contain one of the offsets.
 
-        Two files overlap if a cleaner merged them, and then both may contain an offset. The later file is chosen: it
-        has the same records, and perhaps more, which the cleaner has removed from the other.
+        Two files overlap if a cleaner merged them, and then both may contain an offset. The later file is chosen,
+        because it has at least the same records; the cleaner may have removed some from the other.
         """
         bases = [segment.base_offset for segment in segments]
         begun = [number for number, base in enumerate(bases) if base is not None and base <= self.start]
@@ -50,7 +50,7 @@ class OffsetRange:
         return segments[first : max(len(bases) if behind is None else behind, first)]
 
     def has_gap(self, first: int, behind: int) -> bool:
-        """Whether any of the missing offsets from `first` up to `behind` is in the range."""
+        """Whether any of the missing offsets, from `first` up to `behind`, is in the range."""
         return behind > self.start and first < self.end
 
     def hold(self, finding: Finding) -> None:
@@ -58,7 +58,7 @@ class OffsetRange:
         self._held.append(finding)
 
     def drop_held(self) -> None:
-        """Drop the held findings: they are about offsets before the start of the range."""
+        """Discard the held findings: they are about offsets before the start of the range."""
         self._held.clear()
 
     def tell(self, on_finding: OnFinding) -> None:

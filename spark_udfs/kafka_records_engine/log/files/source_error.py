@@ -1,4 +1,4 @@
-"""Errors about sources that contain nothing to read. They are not only for sources of files."""
+"""Errors about sources that contain nothing to read, including sources that are not files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_runtime.text.printable import printable
 
 
 class LogSourceError(KafkaRecordsError, ValueError):
-    """No log can be found in a source. `detail` says why, `path` is the source as the user wrote it."""
+    """No log was found in a source. `detail` says why; `path` is the source as the user wrote it."""
 
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(path, detail)
@@ -28,7 +28,7 @@ class LacksColumns(LogSourceError):
 
 
 class NotReadable(LogSourceError):
-    """The user is not allowed to read a file or folder. The log itself may be intact."""
+    """The user may not read a file or folder. The log itself may be intact."""
 
     def __init__(self, path: str, detail: str = NOT_READABLE) -> None:
         super().__init__(path, detail)

@@ -16,9 +16,8 @@ _LARGEST: Final = 1024
 
 
 def topic_names(directories: Iterable[Place]) -> dict[str, str]:
-    """Topic names by topic id, in Kafka's text form, for the topics of these data directories that have a file with
-    their id.
-    """
+    """Topic names by topic id, in Kafka's text form, for topics in these data directories that have a file with their
+    id."""
     names: dict[str, str] = {}
     for directory in dict.fromkeys(directories):
         topics: set[str] = set()

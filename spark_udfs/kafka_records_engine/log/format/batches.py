@@ -1,6 +1,6 @@
 """Entries of a log segment: the headers of record batches and of older messages, and the records inside them.
 
-Everything here reads one entry at a time. It is the reference for the vectorised module `_blocks`, which must return
+Everything here reads one entry at a time. It is the reference for the vectorized module `_blocks`, which must return
 the same records or pass the entry to this module.
 
 Layouts: KIP-98 and `DefaultRecordBatch`, `DefaultRecord` for magic 2; KIP-31, KIP-32 and `LegacyRecord`,
@@ -22,10 +22,10 @@ from kafka_records_runtime.errors import KafkaRecordsError, plural
 TimestampType = Literal["create", "log_append"]
 
 ENTRY_HEAD: Final = 12
-"""Every entry starts with an int64 offset and an int32 size. The size counts the bytes after these 12."""
+"""Every entry starts with an int64 offset and an int32 size, which counts the bytes after these 12."""
 
 SMALLEST_SIZES: Final = (14, 22, 49)
-"""The smallest value of the size field for magic 0, 1 and 2."""
+"""The smallest possible size field for magic 0, 1 and 2."""
 
 RECORDS_AT: Final = 61
 """Where the records of a magic 2 batch start, counted from the start of the entry."""
@@ -33,7 +33,7 @@ RECORDS_AT: Final = 61
 LARGEST_OFFSET: Final = (1 << 63) - 1
 
 MESSAGES_AT: Final = (18, 26)
-"""Where key and value start in a message with magic 0, and in one with magic 1."""
+"""Where key and value start in a message with magic 0 and with magic 1."""
 
 _BATCH: Final = Struct(">qiiBIhiqqqhii")
 _MESSAGE: Final = Struct(">qiIBb")
@@ -46,15 +46,15 @@ _MESSAGE_HEAD: Final = _MESSAGE.size
 class BatchHead:
     """The header of one entry. A field that the format does not have is -1, as in Kafka.
 
-    `offset` is the number that the entry starts with: the base offset of a magic 2 batch, the offset of an older
-    message, and the *last* offset of an older wrapper of compressed messages. `count` is None for such a wrapper, which
-    does not contain the number of its messages.
+    `offset` is the number at the start of the entry: the base offset of a magic 2 batch, the offset of an older
+    message, and the *last* offset of an older wrapper of compressed messages. `count` is None for such a wrapper,
+    because the wrapper does not contain it.
     """
 
     position: int
-    """Byte in the file where the entry starts."""
+    """The byte in the file where the entry starts."""
     size: int
-    """Size of the whole entry in bytes, including the first 12."""
+    """The size of the whole entry in bytes, including the first 12."""
     magic: int
     offset: int
     last_offset: int
@@ -101,7 +101,7 @@ class BatchHead:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, or -1. Sequence numbers start again at 0 after the largest int32."""
+        """The sequence number of the last record, or -1. After the largest int32, sequence numbers restart at 0."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.offset) & 0x7FFFFFFF
@@ -143,8 +143,8 @@ class Span(NamedTuple):
 
 
 class BrokenRecordsError(KafkaRecordsError, ValueError):
-    """The record bytes of a batch cannot be read further. `detail` says where and why; `at` is the index in these bytes
-    at which the first record that was not read starts."""
+    """The record bytes of a batch cannot be read any further. `detail` says where and why; `at` is the index in these
+    bytes where the first unread record starts."""
 
     def __init__(self, detail: str, at: int = 0) -> None:
         super().__init__(detail, at)
@@ -159,7 +159,7 @@ class BrokenRecordsError(KafkaRecordsError, ValueError):
 
 
 def read_head(data: bytes, at: int, position: int) -> BatchHead:
-    """Read the header of the entry at index `at` of `data`; `position` is the byte of the file at which it starts.
+    """Read the header of the entry at index `at` of `data`; `position` is the byte of the file where it starts.
 
     `data` must contain the whole entry. The magic must be 0, 1 or 2, and the size at least the smallest one of that
     magic."""
@@ -247,7 +247,7 @@ def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
 def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
     """The positions of the records in `data`. Raises BrokenRecordsError like `read_records`.
 
-    For a magic 2 batch, the first `done` records are left out; they end at `position`.
+    For a magic 2 batch, the first `done` records, which end at `position`, are skipped.
     """
     if batch.magic == 2:
         return _batch_spans(batch, data, done, position)
@@ -259,7 +259,7 @@ def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0
 def records_end(entry: bytes, count: int) -> int | None:
     """The index at which `count` records of an uncompressed magic 2 batch end, computed only from their sizes.
 
-    `entry` starts with the header of the batch. None if the records do not fit into `entry`."""
+    `entry` starts with the batch header. None if the records do not fit into `entry`."""
     at = RECORDS_AT
     try:
         for _ in range(count):
@@ -321,7 +321,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
 def _sized(
     read_size: Callable[[bytes, int, int], tuple[int, int]], data: bytes, position: int, stop: int, name: str, what: str
 ) -> tuple[int, int]:
-    """Position and length of a key or value. Any negative length means null, which is returned as -1."""
+    """The position and length of a key or value. Any negative length means null, which is returned as -1."""
     size, position = read_size(data, position, stop)
     if size > stop - position:
         raise BrokenRecordsError(f"{name} has a {what} of {plural(size, 'byte')}, but {stop - position} are left")
@@ -360,7 +360,7 @@ def _log_offset(value: int, name: str, start: int) -> int:
 
 
 def _int64(value: int) -> int:
-    """The number as an int64 that overflows as in Java."""
+    """The number as an int64, with overflow as in Java."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -395,9 +395,10 @@ def _read_int32(data: bytes, position: int, stop: int) -> tuple[int, int]:
 def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
     """The messages inside a wrapper.
 
-    With magic 0 each message has its offset in the log. With magic 1 the offsets are relative to the first message, and
-    the wrapper has the offset of the *last* one, so no offset is known before the last message was read. A wrapper with
-    offset 0 was written by a version of librdkafka that did not set it; its messages have the offsets from 0 on.
+    With magic 0, each message contains its log offset. With magic 1, the offsets are relative to the first message, and
+    the wrapper has the offset of the *last* one, so offsets are known only after the last message has been read. A
+    wrapper with offset 0 was written by a version of librdkafka that did not set it; its messages have offsets starting
+    at 0.
     """
     if batch.magic == 0:
         start = 0
@@ -423,7 +424,7 @@ def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
 
 
 def _inner_spans(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
-    """The messages with the offsets that they contain, each with the index at which it ends."""
+    """The messages with the offsets that they contain, each with the index where it ends."""
     position = 0
     try:
         for span, end in _inner_messages(batch, data):

@@ -1,4 +1,5 @@
-"""Reads offsets that a broker stores in its data directory: where logs begin and end, and how far they are cleaned."""
+"""Reads offsets that a broker stores in its data directory: where logs begin and end, and how far they have been
+cleaned."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire.primitives import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
-"""The file with log start offsets. It contains only logs whose start is after the start of their first segment file."""
+"""The file with log start offsets. It contains only logs that start after the start of their first segment file."""
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """The file with the high watermarks of all logs, written every few seconds and when a broker stops."""
@@ -26,11 +27,11 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 (`LogManager`)."""
 
 CLEANED: Final = "cleaner-offset-checkpoint"
-"""The file with the offsets up to which compacted logs are cleaned. A log that was never cleaned completely is not in
-it."""
+"""The file with the offsets up to which compacted logs have been cleaned. Logs that were never completely cleaned are
+not in it."""
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
-"""The file in the folder of a log with the offset at which each leader epoch begins (`LeaderEpochCheckpointFile`)."""
+"""The file in a log's folder with the start offset of each leader epoch (`LeaderEpochCheckpointFile`)."""
 
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _EPOCH: Final = re.compile(r"([0-9]{1,10}) ([0-9]{1,19})")
@@ -40,7 +41,7 @@ _QUOTED: Final = 40
 def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
     """Read an offset checkpoint file: a line `0`, a line with the count, then lines `<topic> <partition> <offset>`.
 
-    An empty or missing file counts as one without entries. (The file of log starts is empty until the first log start
+    An empty or missing file counts as having no entries. (The file of log starts is empty until the first log start
     moves.) Raises LogSourceError for any other content (`CheckpointFile`, `OffsetCheckpointFile`).
     """
     place = file if isinstance(file, Place) else Place(LOCAL, str(file))
@@ -58,10 +59,9 @@ def read_checkpoint(file: Place | Path) -> Mapping[tuple[str, int], int]:
 
 
 def read_epochs(folder: Place) -> list[tuple[int, int]]:
-    """The leader epochs of a log, each with the offset of its first record, in the order of the log.
+    """The leader epochs of a log in log order, each with the offset of its first record.
 
-    Empty if the file is missing, or if its content is not that of `LeaderEpochCheckpointFile`: a broker then builds it
-    again from the batches of the log. Raises OSError.
+    Empty if the file is missing or invalid; a broker then rebuilds it from the batches of the log. Raises OSError.
     """
     place = folder.child(LEADER_EPOCHS)
     lines = place.read_bytes().decode("utf-8", "replace").splitlines() if place.kind == "file" else []
@@ -71,7 +71,7 @@ def read_epochs(folder: Place) -> list[tuple[int, int]]:
     return [(int(each[1]), int(each[2])) for each in entries if each is not None]
 
 
-@lru_cache(maxsize=8)  # cached, because all logs of a data directory read the same file, which has a line for each log
+@lru_cache(maxsize=8)  # cached because all logs of a data directory read the same file, which has a line for each log
 def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
     lines = content.decode("utf-8", "replace").splitlines()
     if not lines:
@@ -93,8 +93,8 @@ def _parsed(path: str, content: bytes) -> Mapping[tuple[str, int], int]:
 
 
 def _number(path: str, line: int, what: str, text: str, largest: int) -> int:
-    """Read a number that must not be larger than `largest`. Its length is checked first, because Python refuses to
-    parse thousands of digits."""
+    """Read a number that must not exceed `largest`. Its length is checked first, because Python refuses to parse
+    thousands of digits."""
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(largest)) or int(digits) > largest:
         raise LogSourceError(path, f"line {line} has the {what} {_shortened(text)}, which is more than {largest}")

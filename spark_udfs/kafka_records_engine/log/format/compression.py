@@ -1,8 +1,8 @@
 """Decompresses record batches, in the on-disk formats of all codecs, with only zlib and pyarrow.
 
-Every decoder returns the bytes that it could read *and* the reason why it stopped, so that records before a damaged
-place are kept. Memory is limited: decoders produce output piece by piece up to a limit, and a size in the input is
-trusted only up to the highest compression ratio of the codec.
+Every decoder returns the bytes that it could read *and* the reason why it stopped, so records before damage are kept.
+Memory is limited: decoders produce output in pieces, up to a limit, and sizes in the input are trusted only up to the
+codec's highest compression ratio.
 
 Facts: KIP-110 (zstd), `org.apache.kafka.common.compress`, the framing of snappy-java's SnappyOutputStream, the LZ4
 frame format; KAFKA-3160 for the header checksum of magic 0.
@@ -23,8 +23,8 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Kafka's names of the codecs. The index of a name is the codec's number in attribute bits 0-2."""
 
 MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
-"""The largest number of bytes that one batch may decompress to. By default a broker accepts batches of up to a megabyte
-(`message.max.bytes`), so only a decompression bomb exceeds this limit."""
+"""The maximum number of bytes to which one batch may decompress. By default, a broker accepts batches of up to a
+megabyte (`message.max.bytes`), so only a decompression bomb exceeds this limit."""
 
 _PIECE: Final = 64 * 1024
 _FIRST_STEP: Final = 256
@@ -96,7 +96,7 @@ def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    """Decompress members one after another, as Java's GZIPInputStream does; bytes after the last one are ignored."""
+    """Decompress members one after another, as Java's GZIPInputStream does, ignoring bytes after the last one."""
     if not data:
         raise _BrokenError("the gzip data is empty")
     view = memoryview(data)
@@ -127,7 +127,7 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
-    """Decompress the blocks after snappy-java's 16-byte header, or a single bare block if there is no such header."""
+    """Decompress the blocks after snappy-java's 16-byte header or, without such a header, a single bare block."""
     if data[:8] != XERIAL_HEAD:
         yield _snappy_block(data, limit)
         return
@@ -175,7 +175,7 @@ _SNAPPY: Final = pa.Codec("snappy")
 
 
 def _stream(codec: str, data: bytes) -> Iterator[bytes]:
-    """Decompress frames one after another. From a damaged frame, the blocks before the damage are returned."""
+    """Decompress frames one after another. Blocks of a damaged frame that precede the damage are returned."""
     if not data:
         raise _BrokenError(f"the {codec} data is empty")
     done = 0
@@ -187,7 +187,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
         return
     except (OSError, pa.ArrowException) as error:
         detail = _detail(codec, str(error))
-    # A read that fails does not return the bytes before the failure either, so retry with smaller and smaller sizes.
+    # A failed read does not return the bytes before the failure, so retry with smaller and smaller sizes.
     step = _PIECE // 2
     while step:
         with _open(codec, data) as stream:
@@ -230,7 +230,7 @@ def _with_right_lz4_checksum(data: bytes) -> bytes:
     """Correct the header checksum of an LZ4 frame.
 
     Producers of magic 0 wrote a checksum that also covers the magic number of the frame, and Kafka does not check it
-    (KAFKA-3160). The library does, so the byte is replaced.
+    (KAFKA-3160). The library checks it, so the byte is replaced.
     """
     if len(data) < 7 or data[:4] != _LZ4_MAGIC:
         return data

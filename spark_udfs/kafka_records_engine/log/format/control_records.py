@@ -25,7 +25,7 @@ QUORUM_CONTROLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ControlMarker:
-    """The content of a control record: its type and, for the end of a transaction, the coordinator's epoch."""
+    """The content of a control record: its type and, at the end of a transaction, the coordinator's epoch."""
 
     type: int
     coordinator_epoch: int | None = None
@@ -37,7 +37,7 @@ class ControlMarker:
 
     @property
     def of_quorum(self) -> str | None:
-        """The name of a control record that describes the controller quorum itself; None for all others."""
+        """The name of a control record about the controller quorum itself; None for all others."""
         return QUORUM_CONTROLS.get(self.type)
 
 

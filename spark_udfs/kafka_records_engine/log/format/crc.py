@@ -1,8 +1,8 @@
 """Computes the two checksums of a Kafka log: CRC-32C for record batches (magic 2), CRC-32 for older messages.
 
-CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c package, which uses the processor's
-own instruction. If that package is missing, as on a cluster that offers only numpy and pyarrow, a lookup table replaces
-it, with the same results at about ten megabytes per second instead of several thousand.
+CRC-32C (Castagnoli, reflected polynomial 0x82f63b78) comes from the google-crc32c package, which uses a processor
+instruction. If that package is missing, as on a cluster with only numpy and pyarrow, a lookup table computes the same
+checksum, at about ten megabytes per second instead of several thousand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Parses the content of an entry after its header: keys and values record by record, or the frames of its codec.
 
 No CRC covers the size of an entry. If that size is wrong, the content of the entry still answers two questions. Does a
-batch that starts further on belong to the value of one of the entry's records (somebody stored a log in a log)? Are the
-last bytes of a file an append that was cut short, that is, only the beginning of a batch? For damaged content, both
-answers are no: either its records cannot be parsed, or all of them are there.
+batch that starts later belong to the value of one of the entry's records (because a log was stored in a log)? Are the
+last bytes of a file a truncated append, that is, only the beginning of a batch? For damaged content, both answers are
+no: its records either cannot be parsed or are all there.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from kafka_records_engine.log.format.stream_ends import CutError, Extent, Extent
 
 _TO_MAGIC: Final = 17
 _SMALLEST_RECORD: Final = 7
-"""Size in bytes of a record without key, value and headers, including its size field."""
+"""The size in bytes, including the size field, of a record without key, value and headers."""
 _CODEC_AT: Final = 22
 """The byte of a batch that contains the codec in its lowest bits."""
 _FAR: Final = 1 << 62
 _BIG_INT: Final = Struct(">i")
 _MOST_DECODED: Final = 64 * 1024 * 1024
-"""To count the records of a snappy stream that has no end marker, at most this many bytes of it are decompressed."""
+"""The maximum number of bytes to decompress in order to count the records of a snappy stream, which has no end
+marker."""
 
 
 class _Record(NamedTuple):
     end: int
-    """The byte at which the record ends. If the record `is_cut`, this may be an estimate, which is never too high."""
+    """The byte at which the record ends. If the record `is_cut`, this may be an estimate that is never too high."""
     delta: int | None
     """The offset of the record minus that of the batch; None if these bytes are missing."""
     fields: tuple[tuple[int, int], ...]
@@ -62,18 +63,18 @@ class EntryContent:
         self._spend = spend
         self._extent: Extent | None = None
         self._counted: Extent | None = None
-        """The extent of as many records as the header counts, once they are parsed."""
+        """The extent of the number of records in the header, once they are parsed."""
         self._range = (-1, -1)
         self._least_end = start
         """According to its records, the entry cannot end before this byte."""
         self._may_go_on = True
-        """Whether, according to the numbers in the header, records may be missing."""
+        """Whether records may be missing, according to the numbers in the header."""
         self._ranges = self._followed()
 
     def covers(self, start: int, end: int) -> bool | None:
         """Whether the bytes from `start` to `end` are part of a single value or key, or of the compressed records. None
-        if the content cannot be parsed that far. The number of records in the header does not matter. Each call must
-        ask about later bytes than the previous call."""
+        if the content cannot be parsed that far. The record count in the header does not matter. Each call must be
+        about later bytes than the previous one."""
         while self._range[1] < end:
             found = next(self._ranges, None)
             if found is None:
@@ -84,7 +85,7 @@ class EntryContent:
         return True if self._range[0] <= start else None
 
     def extent(self) -> Extent:
-        """The extent of as many records as the header counts."""
+        """The extent of the number of records in the header."""
         while self._counted is None and self._extent is None:
             self._range = next(self._ranges, self._range)
         found = self._counted or self._extent
@@ -107,7 +108,7 @@ class EntryContent:
     # -- the head ------------------------------------------------------------------------------------------------------
 
     def _followed(self) -> Iterator[tuple[int, int]]:
-        """Start and end of each part of the content that can contain arbitrary bytes."""
+        """The start and end of each part of the content that can contain arbitrary bytes."""
         head = self._window.take(self.start, RECORDS_AT)
         if len(head) < _TO_MAGIC:
             self._extent = Extent(self._window.end, "cut")
@@ -119,7 +120,7 @@ class EntryContent:
         if len(head) < RECORDS_AT:
             self._extent = Extent(self._window.end, "cut")
             return
-        # A magic other than 2 may be a damaged 2. If it is, the content can be parsed as records of a batch; if not,
+        # A magic other than 2 may be a damaged 2. If so, the content can be parsed as records of a batch; otherwise,
         # parsing fails early.
         batch = read_head(head[: _TO_MAGIC - 1] + b"\x02" + head[_TO_MAGIC:], 0, self.start)
         if batch.codec:
@@ -150,7 +151,7 @@ class EntryContent:
             yield from record.fields
 
     def _check_rest(self, batch: BatchHead, record: _Record, at: int, last: int, left: int) -> None:
-        """Note what follows from the `left` missing records. The first of them is cut short (`record`); the last offset
+        """Note what follows from the `left` missing records. The first of them is truncated (`record`); the last offset
         delta before it is `last`."""
         deltas = batch.last_offset - batch.offset
         delta = last + 1 if record.delta is None else record.delta
@@ -177,7 +178,7 @@ class EntryContent:
             fields = (key_at, key_end), (value_at, value_end)
             here = self._behind_headers(value_end, stop)
         except CutError:
-            # A truncated record that lacks its headers is accepted only if it ends exactly with its value.
+            # A truncated record without its headers is accepted only if it ends exactly with its value.
             fields = fields if fields and fields[1][1] + 1 == stop else ()
             return _Record(stop, delta, fields, is_cut=True)
         if here != stop or delta is None:
@@ -197,8 +198,8 @@ class EntryContent:
         return at
 
     def _number(self, at: int, stop: int, longest: int = 5) -> tuple[int, int]:
-        """The zigzag varint at `at`, and the byte after it. Raises _BrokenError if it does not end before `stop`, and
-        CutError if the file ends first."""
+        """The zigzag varint at `at`, and the position after it. Raises _BrokenError if it does not end before `stop`,
+        or CutError if the file ends first."""
         value = 0
         for number in range(longest):
             if at + number >= stop:
@@ -222,12 +223,12 @@ class EntryContent:
         self._least_end = extent.end + 1
         self._extent = extent
         if extent.state == "whole":
-            # A value in the compressed records may contain a verbatim copy of a batch. A stream that lacks its end may
-            # be damaged or not.
+            # A value in the compressed records may contain a verbatim copy of a batch. A stream without its end may be
+            # damaged.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:
-        """The state of a stream that has no end marker, judged by the records that can be read from it."""
+        """The state of a stream without an end marker, judged by the records that can be read from it."""
         size = self._window.end - at
         if size > _MOST_DECODED or not self._spend(size):
             return "broken"
@@ -258,8 +259,8 @@ class EntryContent:
         except CutError:
             self._extent = Extent(self._window.end, "cut")
             return
-        # A message ends exactly with its value. If its size does not agree with those of key and value, one of the
-        # three is damaged.
+        # A message ends exactly with its value. If its size does not match those of key and value, one of the three is
+        # damaged.
         self._may_go_on = least == claimed
         self._extent = Extent(at, "whole") if at <= self._window.end else Extent(self._window.end, "cut")
         if self._may_go_on:

@@ -1,8 +1,8 @@
 """Finds batches in a segment file by the offset index next to it (`OffsetIndex`).
 
-An entry is eight bytes: the last offset of a batch, minus the base offset of the file, and the position at which that
-batch starts. A broker writes an entry every `index.interval.bytes`. It allocates the index of the newest file at its
-maximum size, so zeros follow the entries while the broker runs and after some clean stops.
+An entry has eight bytes: the last offset of a batch minus the base offset of the file, and the position of the batch. A
+broker writes an entry every `index.interval.bytes`. It preallocates the index of the newest file at its maximum size,
+so zeros follow the entries while the broker runs and after some clean stops.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OffsetIndex:
         return self._around(lambda _: True)[0]
 
     def _around(self, holds: Callable[[IndexEntry], bool]) -> tuple[IndexEntry | None, IndexEntry | None]:
-        """The last entry for which `holds` is true, and the first one for which it is false, found by binary search."""
+        """The last entry for which `holds` is true and the first one for which it is false, found by binary search."""
         if self._place is None:
             return None, None
         last = first = None
@@ -67,7 +67,7 @@ class OffsetIndex:
                         last, low = entry, middle + 1
                     else:
                         first, high = entry, middle
-        except (OSError, ValueError, struct.error):  # the broker may truncate the file while it is read
+        except (OSError, ValueError, struct.error):  # the broker may truncate the file while we read it
             return None, None
         return last, first
 

@@ -1,8 +1,7 @@
 """Finds where the compressed records of a batch end, by the framing of their codec.
 
-Compressed data shows where it ends, independently of the size field of the batch: gzip marks the end in the stream
-itself; lz4 and zstd have sizes of blocks and a last block; snappy has only sizes of blocks. The decompressed output is
-not kept.
+Compressed data shows where it ends, independently of the batch's size field. Gzip marks the end in the stream; lz4 and
+zstd have block sizes and a last block; snappy has only block sizes. The decompressed output is discarded.
 
 Facts: RFC 1952 and 1951, the LZ4 frame format, RFC 8878 (zstd), the snappy format description, and the framing of
 snappy-java's SnappyOutputStream.
@@ -82,7 +81,7 @@ class Window:
 
 
 class _BrokenError(Exception):
-    """The bytes from byte `at` of the file on cannot come from any encoder."""
+    """The bytes from byte `at` of the file cannot come from any encoder."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -92,7 +91,7 @@ class _BrokenError(Exception):
 def stream_extent(codec: int, window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
     """Find where the compressed records that start at byte `at` end. `codec` is the value of attribute bits 0-2, not 0.
 
-    A snappy stream has no end marker: the result is `cut` if the bytes end, even between two blocks, and `whole` if
+    A snappy stream has no end marker: the result is `cut` if the bytes end, even between two blocks, or `whole` if
     zeros follow a block. `spend` is called with a number of bytes before they are decompressed; if it returns False,
     the stream counts as broken.
     """
@@ -176,7 +175,7 @@ def _check_start(window: Window, at: int, magic: bytes) -> None:
 
 
 def _behind(window: Window, at: int, size: int) -> int:
-    """The position after the `size` bytes at `at`. Raises CutError if the file ends before it."""
+    """The position after the `size` bytes at `at`. Raises CutError if the file ends first."""
     if at + size > window.end:
         raise CutError
     return at + size
@@ -193,7 +192,7 @@ def _snappy(window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
     while at < window.end:
         size: int = _BIG_INT.unpack(window.exactly(at, 4))[0]
         if not size:
-            # Zeros follow the last block, or the next batch, whose offset starts with zeros.
+            # The last block is followed by zeros, or by the next batch, whose offset starts with zeros.
             return Extent(at, "whole")
         if size < 0:
             raise _BrokenError(at)
@@ -205,7 +204,7 @@ def _snappy(window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
 
 
 def _content_size(window: Window, at: int) -> tuple[int, int]:
-    """The uncompressed size that a block starts with, and the position at which its elements start."""
+    """The uncompressed size at the start of a block, and the position where its elements start."""
     size = 0
     for number in range(5):
         byte = window.byte(at + number)

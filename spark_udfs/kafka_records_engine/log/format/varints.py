@@ -1,8 +1,8 @@
 """Zigzag varints, the numbers inside records of magic 2: read one at a time, or a whole vector of them at once.
 
-A byte contains seven bits, lowest group first; its high bit is set if more bytes follow. Zigzag keeps small negative
-numbers short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a varlong at most
-10 bytes and 64 bits. Higher bits are dropped, as in Java.
+Each byte carries seven bits of the number, lowest group first; its high bit is set if more bytes follow. Zigzag keeps
+small negative numbers short (`org.apache.kafka.common.utils.ByteUtils`). A varint has at most 5 bytes and 32 bits, a
+varlong at most 10 bytes and 64 bits. Higher bits are dropped, as in Java.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 LONGEST_VARLONG: Final = 10
-"""The largest number of bytes in a varlong. A vector step reads this many bytes from every position."""
+"""The maximum number of bytes in a varlong. A vector step reads this many bytes from every position."""
 
 
 class VarintError(ValueError):
-    """A varint that does not end: the data ends inside it (`truncated`), or it has more bytes than its type allows."""
+    """An unterminated varint: the data ends inside it (`truncated`), or it has more bytes than its type allows."""
 
     def __init__(self, truncated: bool) -> None:
         super().__init__("ends inside a varint" if truncated else "has a varint that does not end")
@@ -61,10 +61,10 @@ def _read(data: bytes, position: int, end: int, longest: int) -> tuple[int, int]
 
 def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, FLAGS | None]:
     """Read the zigzag varlong at each of `positions`. Returns the values, the positions after them, and flags for
-    varlongs that do not end.
+    unterminated varlongs.
 
-    Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None if all
-    varlongs end, which is the usual case.
+    Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None in the usual
+    case, in which all varlongs are terminated.
     """
     first = data[positions]
     goes_on = first >= 0x80
@@ -77,8 +77,8 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
         values, ends = (unsigned >> 1) ^ -(unsigned & 1), positions + 1
         longer = np.flatnonzero(goes_on)
     else:
-        # Most record sizes have two bytes, so read two bytes for every number instead of selecting the numbers that
-        # have a second.
+        # Most record sizes have two bytes, so read two bytes for every number instead of selecting numbers with a
+        # second byte.
         second = data[positions + 1]
         low = (first & 0x7F).astype(np.int16)
         low |= np.where(goes_on, second & 0x7F, np.uint8(0)).astype(np.int16) << 7
@@ -99,7 +99,8 @@ _SPARSE: Final = 8
 
 
 def _read_long(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, INT64 | None]:
-    """Read varlongs of any length. The last result contains the indices of those that do not end; None if all do."""
+    """Read varlongs of any length. The last result contains the indices of unterminated ones; None if there are
+    none."""
     groups = (data[positions] & 0x7F).astype(np.uint64)
     ends = positions + 1
     open_ = np.arange(len(positions))

@@ -1,8 +1,8 @@
-"""Converts the entries of a chunk to blocks of rows: one vector per column, with keys and values left in place as
+"""Converts the entries of a chunk to blocks of rows, with one vector per column. Keys and values stay in place as
 bytes.
 
-Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. This is
-possible only for batches in which every byte is as expected. All other batches (older formats, control batches, records
+Batches of magic 2 are parsed many at a time: every step is one numpy expression over all records of the block. This
+works only for batches in which every byte is as expected. All other batches (older formats, control batches, records
 with headers, damaged batches) are passed to `batches`, which reads one record at a time and reports problems.
 """
 
@@ -48,7 +48,7 @@ _ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *[_NO_END] * l
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
 """A block ends after this many decompressed bytes, even if the chunk contains more."""
 _MOST_ROWS: Final = 256 * 1024
-"""The largest number of rows in a block. While a block is built, a row takes a few hundred bytes of memory."""
+"""The maximum number of rows in a block. While a block is built, a row takes a few hundred bytes of memory."""
 _ENDS: Final = np.array([TRANSACTIONS.index(name) for name in _ENDED], np.int8)
 _MOST_DELTA: Final = (1 << 31) - 1
 
@@ -70,7 +70,7 @@ class BlockRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows in the order of the log. `arena` contains their keys and values in the same order.
+    """Rows in log order. `arena` contains their keys and values in the same order.
 
     `base_offset` and `transaction` (an index into TRANSACTIONS) have one element per entry of `heads`. For control
     records, `transactions_of` says how the transaction ended.
@@ -82,7 +82,7 @@ class Block:
     base_offset: INT64
     transaction: NDArray[np.int8]
     control_left_out: int = 0
-    """The number of records in control batches that are not rows."""
+    """The number of records in control batches that do not become rows."""
 
     def __len__(self) -> int:
         return len(self.rows.offset)
@@ -104,7 +104,7 @@ class _Added:
 
 
 class _CarefulReader:
-    """Reads the records of one entry one by one, from record number `done` at `position` on."""
+    """Reads the records of one entry one by one, starting with record number `done` at `position`."""
 
     def __init__(
         self, head: BatchHead, at: int, content: Decompressed, *, of_quorum: bool, done: int = 0, position: int = 0
@@ -122,12 +122,12 @@ class _CarefulReader:
 
     @property
     def left_out(self) -> int:
-        """The number of control records that were read so far and are not rows."""
+        """The number of control records read so far that are not rows."""
         return self._left_out.count
 
     def read(self, added: _Added, start: int, most: int | None = None) -> bool:
-        """Read at most `most` more rows, with not many more bytes than a block may have. Returns whether the entry has
-        been read to its end."""
+        """Read at most `most` more rows, with few more bytes than a block may have. Returns whether the entry was read
+        to its end."""
         data, head, at = self._content.data, self._head, self._at
         rows, first = 0, None
         try:
@@ -170,7 +170,7 @@ class _CarefulReader:
 
 
 class BlockReader:
-    """Converts the chunks of one file to blocks, and reports records that it had to leave out.
+    """Converts the chunks of one file to blocks, and reports records that it had to skip.
 
     A block has at most a few hundred thousand rows and tens of megabytes, unless a single record is larger. Without
     this limit a batch of a few kilobytes, which may contain millions of records, could fill the memory.
@@ -325,7 +325,7 @@ class BlockReader:
 
 
 def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8]:
-    """The column `transaction` of rows: the outcome of the batch's transaction, and for a control record the outcome
+    """The column `transaction` of rows: the outcome of the batch's transaction or, for a control record, the outcome
     that it announces."""
     return states if (control < 0).all() else np.where(control < 0, states, _ENDS[control])
 
@@ -344,13 +344,13 @@ def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrou
 
 
 def _are_plain(heads: Heads, entries: INT64) -> FLAGS:
-    """Which entries can be parsed many at a time, judged by their headers. Their records may still prevent it."""
+    """Which entries can be parsed many at a time, judging by their headers. Their records may still prevent it."""
     plain: FLAGS = (heads.magic[entries] == 2) & ~heads.is_control[entries] & (heads.codec[entries] < len(CODECS))
     return plain & (heads.offset[entries] <= LARGEST_OFFSET - _MOST_DELTA)
 
 
 def _most_rows(heads: Heads, at: int, size: int) -> int:
-    """The largest number of records in a compressed entry whose decompressed records have `size` bytes."""
+    """The maximum number of records in a compressed entry with `size` bytes of decompressed records."""
     if heads.magic[at] == 2:
         return min(max(int(heads.count[at]), 0), size // SMALLEST_RECORD)
     return size // (ENTRY_HEAD + SMALLEST_SIZES[int(heads.magic[at])])
@@ -377,7 +377,7 @@ def _head(chunk: Chunk, at: int) -> BatchHead:
 
 
 def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decompressed]) -> tuple[bytes, INT64, INT64]:
-    """One buffer with the record bytes of `entries`, and the start and end of each entry's bytes in it."""
+    """A buffer with the record bytes of `entries`, and the start and end of each entry's bytes in it."""
     heads_end = np.array((*MESSAGES_AT, RECORDS_AT), np.int64)
     starts = chunk.entries[entries] + heads_end[heads.magic[entries]]
     ends = chunk.entries[entries] + chunk.sizes[entries]
@@ -393,7 +393,7 @@ def _arena(chunk: Chunk, heads: Heads, entries: INT64, contents: dict[int, Decom
 
 
 def _merged(rows: BlockRows | None, added: _Added) -> BlockRows:
-    """Insert the rows of the careful reader at their places among the others."""
+    """Insert the rows of the careful reader at their positions among the others."""
     spans = added.spans
     more = (
         added.batch,

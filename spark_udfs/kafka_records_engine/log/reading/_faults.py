@@ -20,7 +20,7 @@ from kafka_records_runtime.errors import plural
 
 _SMALLEST_RECORD: Final = 7
 _MOST_GAIN: Final = 1000
-"""An upper limit: no codec packs more records than this into one byte."""
+"""An upper limit for the number of records that any codec packs into one byte."""
 
 
 def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
@@ -43,7 +43,7 @@ def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Fi
 
 
 def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
-    """Whether other bytes confirm the number of records in the header, of which any field may be damaged."""
+    """Whether other bytes confirm the record count in the header, any field of which may be damaged."""
     if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
         return True
     if head.codec or head.count is None:
@@ -61,8 +61,7 @@ def broken(
 ) -> Finding:
     """The finding about records of a batch that cannot be read, after `delivered` rows and `left_out` control records.
 
-    `left` is the number of record bytes that remain unread. `is_cut` means that decompression failed, so that more
-    bytes are missing.
+    `left` is the number of unread record bytes. `is_cut` means that decompression failed, so more bytes are missing.
     """
     payload = head.size - (RECORDS_AT if head.magic == 2 else MESSAGES_AT[head.magic])
     nothing = not delivered and not left_out
@@ -115,13 +114,13 @@ def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) 
 
 @dataclass(slots=True)
 class ControlLeftOut:
-    """The records of a control batch that do not become rows: their number, and the most severe reason."""
+    """The records of a control batch that do not become rows: their number and the most severe reason."""
 
     count: int = 0
     worst: ControlTrouble | None = None
 
     def add(self, trouble: ControlTrouble) -> None:
-        """Count one more record that does not become a row, for this reason."""
+        """Count one more such record, with its reason."""
         self.count += 1
         if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
             self.worst = trouble

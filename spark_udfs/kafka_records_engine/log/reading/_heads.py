@@ -27,7 +27,7 @@ class Heads:
         self._sizes = chunk.sizes
         self.magic = chunk.magics
         self.is_valid = chunk.right
-        """Whether the CRC of each entry is right."""
+        """For each entry, whether its CRC is right."""
         self.is_old = self.magic < 2
         self._any_old = bool(self.is_old.any())
 

@@ -1,15 +1,16 @@
-"""Opens a log partition: all files that it has at this time are opened before any of them is read.
+"""Opens a log partition: opens all of its current files before reading any of them.
 
 A live broker rolls, cleans, renames and deletes the files of a log while they are read. `open_log` lists the folder,
-opens every file, and lists the folder again. If the list has changed, it starts over, because a directory that is
-listed while files in it are renamed may show a file under both names or under neither. A new file after all the others
-does not count as a change: it contains what the broker has appended in the meantime.
+opens every file, and lists the folder again. If the list has changed, it starts over, because a listing that is made
+while files are renamed may show a file under both names or neither. A new file after all the others does not count as a
+change; it contains what the broker has appended since.
 
 The cleaner replaces files in four steps, and the folder may be in any of these states (`LocalLog.replaceSegments`,
 `LogLoader`):
 
 1. it writes `<offset>.log.cleaned` beside the originals, which are the log;
-2. it renames that file to `.log.swap`: from now on the swap file is the log, and the originals it covers are outdated;
+2. it renames that file to `.log.swap`: from now on, the swap file is the log, and the originals that it covers are
+outdated;
 3. it renames these originals, one by one, to `.log.deleted`, and deletes them later;
 4. it renames `.log.swap` to `.log`.
 """
@@ -36,24 +37,24 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 
 TRIES: Final = 60
-"""The number of attempts to open a log whose files keep changing. With the pauses, they take about ten seconds."""
+"""The number of attempts to open a log while its files keep changing. With pauses, they take about ten seconds."""
 
 _WAIT: Final = 0.005
 _LONGEST_WAIT: Final = 0.25
 _NAMES_ONLY: Final = 40
-"""After this many tries only the names of files are compared, because some network file systems return another inode
-every time."""
+"""After this many tries only the names of files are compared, because some network file systems return a different
+inode every time."""
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _CLEANED: Final = re.compile(r"([0-9]{20})\.log\.cleaned")
 
 Listing = dict[str, Hashable]
-"""Versions by file name (inodes for files of this machine), for all files that belong to the log or may belong to it
-soon."""
+"""Versions by file name (inodes for local files) of all files that belong to the log or may belong to it soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the current files of `log`. Its findings name what could not be opened, and sources that were lost."""
+    """Open the current files of `log`. The findings of the result name what could not be opened, and missing
+    sources."""
     opened = _opened_now(log)
     opened.findings = (*log.lost, *opened.findings)
     return opened
@@ -95,7 +96,7 @@ def _unlisted(log: FoundLog, error: OSError) -> Finding:
 
 @dataclass(slots=True)
 class _Taken:
-    """The files of a folder at one moment, by name."""
+    """The files of a folder at one point in time, by name."""
 
     folder: Place
     files: dict[str, SegmentFile] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class _Taken:
 
 
 def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
-    """The files in a partition folder that belong to its log, or may soon belong to it: `.log` and `.log.swap` files,
+    """The files in a partition folder that belong to its log or may soon belong to it: `.log` and `.log.swap` files,
     unfinished `.log.cleaned` files, and files that the caller has `named`."""
     return {
         entry.name: entry.version
@@ -120,8 +121,8 @@ def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
 
 
 def _settled_files(folder: Place, named: Collection[str]) -> _Taken | None:
-    """The open files of one moment; None if the files changed during every try. Raises OSError if the folder cannot be
-    listed."""
+    """The open files at one point in time; None if the files changed during every attempt. Raises OSError if the folder
+    cannot be listed."""
     for number in range(TRIES):
         if number:
             time.sleep(min(_WAIT * number, _LONGEST_WAIT))
@@ -171,8 +172,7 @@ def _opened(place: Place, version: Hashable) -> SegmentFile:
     offset = _offset_in_name(place.name)
     segment = SegmentFile(printable(str(place)), offset if 0 <= offset <= LARGEST_OFFSET else None)
     try:
-        # An open local file does not change. A file in other storage may, so check that it is still the one that was
-        # listed.
+        # An open local file does not change. A file in other storage may, so check that it is still the listed one.
         segment.file = place.opened(None if place.files.is_local else version)
         segment.size = segment.file.size
     except NoRegularFile as error:
@@ -206,7 +206,7 @@ def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
     findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):
-            # The cleaner has not finished its output yet. It has not replaced any files, so the originals are complete.
+            # The cleaner has not finished its output. It has not replaced any files yet, so the originals are complete.
             findings.append(
                 _swap_note(swap, "the cleaner had not finished writing", "left out: the original files are read")
             )
@@ -270,7 +270,7 @@ def _only(log: FoundLog, taken: _Taken, settled: list[SegmentFile], findings: li
 
 
 def _with_log_start(opened: OpenLog, checkpoint: Place) -> OpenLog:
-    """Set the log start from the checkpoint file of the data directory, if there is one."""
+    """Set the log start from the data directory's checkpoint file, if there is one."""
     try:
         opened.log_start = read_checkpoint(checkpoint).get((opened.topic, opened.partition), 0)
     except LogSourceError as error:

@@ -1,8 +1,8 @@
-"""Finds batches that are in two files of a log, so that they are read only once.
+"""Finds batches that are in two files of a log, so that each is read only once.
 
 The cleaner merges several files into one, which gets the name of the first. It removes the originals just before it
 renames the new file (`LocalLog.replaceSegments`). A file-by-file copy of a live directory may contain both: a cleaned
-file that continues into the offsets of the next file, and the next file with the same batches, not cleaned. A cleaned
+file that extends into the offsets of the next file, and the next file with the same batches before cleaning. A cleaned
 batch keeps its offsets, its producer and its sequence number, so it can be found in both files. A batch with a damaged
 offset has no such counterpart.
 """
@@ -48,7 +48,7 @@ class Overlaps:
         self._covered: dict[SegmentFile, int] = {}
 
     def also_in_later_files(self, segment: SegmentFile, heads: Heads, entries: INT64) -> FLAGS:
-        """Flags for the entries of `segment` that later files contain too, which means that a cleaner copied them.
+        """Flags for the entries of `segment` that later files also contain, because a cleaner copied them.
 
         The name of the next file shows that the offsets of `entries` are too high for `segment`. An entry between two
         entries that were found counts too; the caller checks its CRC.
@@ -67,8 +67,8 @@ class Overlaps:
         return found
 
     def were_given(self, segment: SegmentFile, heads: Heads, entries: INT64, up_to: int) -> FLAGS:
-        """Flags for the entries of `segment` that an earlier file has already delivered. `up_to` is the highest
-        delivered offset.
+        """Flags for the entries of `segment` that an earlier file already delivered. `up_to` is the highest delivered
+        offset.
 
         Records that a cleaner removed from the earlier file count as delivered, because later records replace them.
         """
@@ -93,11 +93,11 @@ class Overlaps:
 
 
 def _ignore(finding: Finding) -> None:
-    """Ignore a finding: it is reported when the records of the file are read."""
+    """Ignore a finding, because it is reported when the records of the file are read."""
 
 
 def _batches(heads: Heads) -> _Batches:
-    # The cleaner's second pass marks a batch, which changes the batch's CRC. The other fields still identify the batch.
+    # The cleaner's second pass marks a batch, which changes its CRC. The other fields still identify the batch.
     is_marked = (heads.attributes & _DELETE_HORIZON) != 0
     return _Batches(
         heads.offset,
@@ -111,7 +111,7 @@ def _batches(heads: Heads) -> _Batches:
 
 
 def _same(here: _Batches, there: _Batches) -> FLAGS:
-    """Flags for the batches of `here` that are in `there` too, possibly with records that the cleaner has since
+    """Flags for the batches of `here` that are also in `there`, possibly without records that the cleaner has since
     removed."""
     if not len(there.offset):
         return np.zeros(len(here.offset), np.bool_)

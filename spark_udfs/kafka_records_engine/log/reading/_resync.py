@@ -15,11 +15,10 @@ from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
 """The limit for offsets in a file whose name is not an offset. Offsets at or above it count as damage, because no log
-has had that many records."""
+has ever had that many records."""
 
 SPAN: Final = 1 << 31
-"""The limit for the number of offsets in a file, because its indexes store offsets relative to the first one as
-int32."""
+"""The limit for the number of offsets in a file, because indexes store offsets relative to the first one as int32."""
 
 TO_MAGIC: Final = 17
 """The number of bytes of an entry up to and including its magic."""
@@ -30,11 +29,11 @@ SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
 """The smallest size of an entry by its magic."""
 _CRC: Final = Struct(">I")
 _CRC_AT: Final = (12, 12, 17)
-"""The byte at which the CRC of an entry starts, for magic 0, 1 and 2."""
+"""Where the CRC of an entry starts, for magic 0, 1 and 2."""
 
 
 def offset_bounds(base_offset: int | None) -> tuple[int, int]:
-    """The lowest and the highest offset of entries in a file whose name is `base_offset`."""
+    """The lowest and the highest possible offset of entries in a file named `base_offset`."""
     if base_offset is None:
         return 0, FARTHEST - 1
     return base_offset, min(base_offset + SPAN - 1, LARGEST_OFFSET)
@@ -72,8 +71,7 @@ def zeros_end(file: Readable, position: int) -> int:
 
 
 def zeros_start(file: Readable) -> int:
-    """The position at which the zeros at the end of a file start; the length of the file if it does not end with
-    zeros."""
+    """Where the zeros at the end of a file start; the length of the file if it does not end with zeros."""
     end = length_of(file)
     size = _FIRST_WINDOW
     while end:
@@ -99,11 +97,11 @@ class FoundBatch(NamedTuple):
 
 
 class BatchSearch:
-    """Searches for complete entries with a right CRC and an offset that fits the name of the file.
+    """Searches for complete entries with a correct CRC and an offset that fits the file name.
 
-    If every call asks about a later position than the previous call, the work is linear in the size of the file: bytes
-    are checked about once, and CRCs of bytes that only look like an entry are computed over at most 64 MiB plus twice
-    the size of the file. `is_used_up` means that this budget was used up, so that a batch may have been missed.
+    If every call is about a later position than the previous one, the work is linear in the size of the file: bytes are
+    checked about once, and CRCs of bytes that merely look like an entry are computed over at most 64 MiB plus twice the
+    size of the file. `is_used_up` means that this budget is exhausted, so a batch may have been missed.
     """
 
     def __init__(self, file: Readable, base_offset: int | None) -> None:
@@ -134,7 +132,7 @@ class BatchSearch:
         return self._found
 
     def is_batch(self, position: int, size: int) -> bool:
-        """Whether the entry of `size` bytes at `position` has a right CRC; False if the budget is used up."""
+        """Whether the entry of `size` bytes at `position` has a correct CRC; False if the budget is exhausted."""
         if not self.spend(size):
             return False
         self._file.seek(position)
@@ -165,7 +163,7 @@ class BatchSearch:
         return True
 
     def _looking_right(self, data: bytes, count: int, position: int, length: int) -> Iterator[tuple[int, int]]:
-        """Position and size of each place in the first `count` bytes of `data` that looks like an entry.
+        """The position and size of each place in the first `count` bytes of `data` that looks like an entry.
 
         `data` starts at byte `position` of a file of `length` bytes.
         """
@@ -180,7 +178,7 @@ class BatchSearch:
 
 
 def is_right(entry: bytes) -> bool:
-    """Whether these bytes are an entry with a right CRC, regardless of the size in its header."""
+    """Whether these bytes are an entry with a correct CRC, regardless of the size in its header."""
     if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
         return False
     stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]

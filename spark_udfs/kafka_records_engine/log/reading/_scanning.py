@@ -1,8 +1,8 @@
 """Splits a log segment file into entries without parsing their records.
 
-The entries of a file follow one another without a gap (`FileRecords`), so the sizes in their headers lead from one to
-the next. One chunk of the file is in memory at a time. The file is never memory-mapped: if a live broker truncates a
-mapped file, the process dies.
+Entries follow one another without gaps (`FileRecords`), so the sizes in their headers lead from one to the next. One
+chunk of the file is in memory at a time. The file is never memory-mapped, because the process would die if a live
+broker truncated a mapped file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST_ENTRY: Final = 1024 * 1024 * 1024
 """Entries larger than this are rejected. By default brokers accept a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
-"""The number of zero bytes appended to every chunk, so that vector operations may read a little past the last entry."""
+"""The number of zero bytes appended to every chunk, so that vector operations may read slightly past the last entry."""
 
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
@@ -52,9 +52,9 @@ class Chunk:
     entries: INT64
     sizes: INT64
     right: FLAGS
-    """Whether the CRC of each entry is right."""
+    """For each entry, whether its CRC is right."""
     doubts: Mapping[int, str]
-    """For each entry with a wrong CRC, by its index: why more records may be lost than its header counts."""
+    """For each entry with a wrong CRC, by index, why more records may be lost than its header counts."""
 
     @property
     def magics(self) -> NDArray[np.uint8]:
@@ -64,9 +64,9 @@ class Chunk:
 def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> Iterator[Chunk]:
     """The entries of a file, in chunks that are never empty.
 
-    Bytes that are not an entry are reported as damage and skipped up to the next entry with a right CRC. Two things at
-    the end of a file are reported as notes instead: zeros after an entry and, in the last file of a log (`is_last`), an
-    append that was cut short. A file that cannot be read is damage too.
+    Bytes that are not an entry are reported as damage and skipped up to the next entry with a correct CRC. Two things
+    at the end of a file are reported as notes instead: zeros after an entry and, in the last file of a log (`is_last`),
+    a truncated append. An unreadable file is also damage.
     """
     if segment.file is None:
         consequence = f"{plural(segment.size, 'byte')} not read" if segment.size else "nothing in it is read"
@@ -83,8 +83,8 @@ def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> I
 
 
 class _Examined(NamedTuple):
-    """Entries of a chunk up to the first one whose size is not trusted, the finding about that entry, and the byte of
-    the file at which reading continues."""
+    """Entries of a chunk up to the first one with an untrusted size, the finding about that entry, and the byte of the
+    file where reading continues."""
 
     entries: INT64
     end: int
@@ -112,7 +112,7 @@ class _Cutter:
         """Whether the previous entry has a right CRC."""
         self._reach = _EVERYTHING
         """The size of the next chunk in bytes. It is small after an entry with a wrong size and then grows, because
-        bytes that were read after such an entry are read again."""
+        bytes read after such an entry are read again."""
 
     def chunks(self) -> Iterator[Chunk]:
         position, carried, wanted = 0, b"", CHUNK
@@ -186,10 +186,10 @@ class _Cutter:
             self._on_finding(examined.finding)
 
     def _inside_large(self, position: int, size: int) -> int | None:
-        """The start of the next batch, if it is inside the entry of `size` bytes at `position` and shows that the entry
-        is shorter.
+        """The start of the next batch, if it is inside the entry of `size` bytes at `position` and so shows that the
+        entry is shorter.
 
-        Large sizes are checked this way before so many bytes are read.
+        Large sizes are checked this way before that many bytes are read.
         """
         if size <= min(self._reach, CHUNK):
             return None
@@ -201,7 +201,7 @@ class _Cutter:
         return verdict.found
 
     def _wrong_size(self, position: int, size: int) -> Finding:
-        """The finding about an entry whose CRC is right for `size` bytes, and wrong for the size in its header."""
+        """The finding about an entry whose CRC is right for `size` bytes but wrong for the size in its header."""
         self._file.seek(position)
         head = read_head(self._file.read(size), 0, position)
         what = f"its size says {plural(head.size, 'byte')}, but its CRC is right for {plural(size, 'byte')}"
@@ -255,7 +255,7 @@ class _Cutter:
         return None
 
     def _cut_short(self, position: int, end: int) -> Finding:
-        """The note about an append at `position` that was cut short at byte `end`."""
+        """The note about a truncated append at `position`, which ends at byte `end`."""
         left = length_of(self._file) - position
         head = self._head(position)[: end - position]
         what = _torn(head, end - position)
@@ -279,7 +279,7 @@ class _Cutter:
         return self._file.read(TO_MAGIC)
 
     def _offset(self, head: bytes) -> int | None:
-        """The offset that `head` starts with; None if that offset is impossible in this file."""
+        """The offset at the start of `head`; None if that offset is impossible in this file."""
         if len(head) < 8 or wrong_offset(head[:8], self._base_offset) is not None:
             return None
         offset: int = _OFFSET.unpack_from(head)[0]
@@ -309,7 +309,7 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     """The indexes at which complete entries start, from index `at` of `data` on, and the index after the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
-    # This loop runs once per batch of a log, so it uses local variables, which are fast.
+    # This loop runs once per batch of a log, so it uses fast local variables.
     last, smallest, head = end - TO_MAGIC, SMALLEST_SIZES[0], ENTRY_HEAD
     while at <= last:
         size = size_at(data, at + 8)[0]
@@ -350,7 +350,7 @@ def nonsense_at(data: bytes, at: int, end: int) -> str | None:
 
 
 def _needed(data: bytes, at: int, end: int) -> int:
-    """How many bytes from `at` on are needed to continue; 0 at the end of the data."""
+    """The number of bytes from `at` that are needed to continue; 0 at the end of the data."""
     left = end - at
     if not left:
         return 0
@@ -366,7 +366,7 @@ def _torn(head: bytes, left: int) -> str:
 
 
 def next_offset(segment: SegmentFile) -> int:
-    """The offset after the last complete entry of a file with a right CRC; 0 if it has none."""
+    """The offset after the last complete entry of a file that has a correct CRC; 0 if there is none."""
     behind = 0
     for chunk in read_chunks(segment, True, lambda finding: None):
         right = chunk.entries[chunk.right]

@@ -1,9 +1,9 @@
 """Decides how to treat an entry with a wrong CRC: either its content or its size field is damaged.
 
 The positions of all later entries depend on the size, which no CRC covers. So a size is trusted only if another entry
-starts where this one would end. Otherwise reading continues at the next sound batch, which may start inside the bytes
-of the entry. A record's value may contain the bytes of another log, which also look like batches. If the entry around
-them ends where its size says, they do not count as batches of this log.
+starts where this one would end. Otherwise, reading continues at the next sound batch, which may start inside the bytes
+of the entry. A record's value may also contain the bytes of another log, which look like batches. They do not count as
+batches of this log if the entry around them ends where its size says.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ _OFFSET: Final = Struct(">q")
 _BITS: Final = 31
 """The bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
-"""The content of a record does not look like this many entries in a row."""
+"""More entries in a row than this cannot be the content of a record."""
 _INSIDE: Final = "something that looks like another batch is inside it"
 _MOST_ZEROS: Final = 4
-"""Compressed records end with at most this many zeros."""
+"""The maximum number of zeros at the end of compressed records."""
 _ZEROS_OF_BATCHES: Final = 16
-"""Complete batches end with fewer zeros than this: an empty list, a version, a count of headers."""
+"""Complete batches end with fewer zeros than this. Such zeros are an empty list, a version, or a count of headers."""
 _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
-"""The search for the end of the last batch is limited to this many bytes at the end of a file."""
+"""The maximum number of bytes at the end of a file in which the end of the last batch is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """Verdict: the entry ends at the position that its size indicates. `doubt` says why more records may be lost than
-    its header counts."""
+    """Verdict: the entry ends where its size says. `doubt` says why more records may be lost than its header counts."""
 
     doubt: str | None = None
 
@@ -59,15 +58,14 @@ class Swallows:
 
 @dataclass(frozen=True, slots=True)
 class HasSize:
-    """Verdict: the size is wrong. With `size` bytes, the CRC of the entry is correct."""
+    """Verdict: the size is wrong. With `size` bytes, the entry's CRC is correct."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class IsCut:
-    """Verdict: the entry is an append to a pre-allocated file that was cut short. From byte `end` on, the file has only
-    zeros."""
+    """Verdict: the entry is a truncated append to a pre-allocated file. From byte `end`, the file has only zeros."""
 
     end: int
 
@@ -76,10 +74,10 @@ Verdict = Stands | Swallows | HasSize | IsCut
 
 
 class Suspects:
-    """Judges the entries of one file. The caller must ask in the order of the file."""
+    """Judges the entries of one file. Calls must follow the order of the file."""
 
     def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch, is_last: bool) -> None:
-        """`is_last` means that the log ends with this file, so that its last append may be cut short."""
+        """`is_last` means that the log ends with this file, so its last append may be truncated."""
         self._file = file
         self._base_offset = base_offset
         self._low, self._high = offset_bounds(base_offset)
@@ -88,12 +86,12 @@ class Suspects:
         self._contents: EntryContent | None = None
         self._zeros: int | None = None
         self._followed = 0
-        """Entries follow one another without a gap up to this byte, regardless of their CRCs."""
+        """Entries follow one another without gaps up to this byte, regardless of their CRCs."""
         self._sound: tuple[int, bool] = -1, False
 
     def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
         """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right` means that the previous
-        entry has a right CRC."""
+        entry has a correct CRC."""
         if start < self._followed:
             return Stands()
         self._search.spend(end - start)
@@ -130,7 +128,8 @@ class Suspects:
     def swallows(self, start: int, end: int) -> Swallows | None:
         """The verdict on an entry whose CRC has not been computed yet.
 
-        Its size is wrong if a batch starts inside it and its CRC is right up to that batch. None otherwise.
+        Its size is wrong if a batch starts inside it and its CRC is right up to that batch; otherwise the verdict is
+        None.
         """
         found = self._search.next_batch(start + 1)
         if found is None or found.position >= end or not self._search.is_batch(start, found.position - start):
@@ -153,7 +152,7 @@ class Suspects:
         return self._behind_content(start, found)
 
     def _behind_content(self, start: int, found: FoundBatch | None) -> FoundBatch | None:
-        """The first batch from `found` on that is not the content of the entry at `start`, as far as this can be
+        """The first batch at or after `found` that is not content of the entry at `start`, as far as can be
         detected."""
         while found is not None and self._holds(start, found):
             found = self._search.next_batch(found.end)
@@ -167,10 +166,10 @@ class Suspects:
         return self._contents.covers(found.position, found.end)
 
     def cut_at(self, start: int) -> int | None:
-        """The end of an append that was cut short at the end of the log: the bytes from `start` on are the beginning of
-        a batch, and the file ends or has only zeros after them. None if they are damaged.
+        """The end of a truncated append at the end of the log: the bytes from `start` are the beginning of a batch, and
+        the file ends or has only zeros after them. None if the bytes are damaged.
 
-        The caller has found no batch after `start`, and no size for which the CRC is right.
+        The caller found no batch after `start`, and no size for which the CRC is right.
         """
         if not self._is_last or self._search.is_used_up:
             return None
@@ -182,7 +181,7 @@ class Suspects:
         return zeros if zeros < length and is_possible and self._is_beginning(start, zeros) else None
 
     def _cut_before(self, start: int, end: int) -> int | None:
-        """Like `cut_at`, for an entry that should end at byte `end` according to its size, in a file which continues
+        """Like `cut_at`, for an entry that should end at byte `end` according to its size, in a file that continues
         after that byte."""
         if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
             return None
@@ -207,9 +206,9 @@ class Suspects:
         return self._zeros
 
     def true_size(self, start: int) -> int | None:
-        """The size for which the CRC of the entry at `start` is correct; None if no likely size gives a correct CRC.
-        Likely sizes end at the end of the file, at its last byte that is not zero or at the end of the records, or
-        differ from the size in the file by one bit."""
+        """The size for which the CRC of the entry at `start` is correct; None if no likely size gives a correct CRC. A
+        likely size ends at the end of the file, at its last non-zero byte or at the end of the records, or differs from
+        the size in the file by one bit."""
         left = length_of(self._file) - start
         head = self._read(start, RECORDS_AT)
         if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:
@@ -234,8 +233,8 @@ class Suspects:
         yield from range(end, end + _MOST_ZEROS)
 
     def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
-        """The end of the sequence of entries that starts at `at`: at or before `found`, or else at or before the end of
-        the file. It ends before an entry with an impossible offset. None if it has more than `most` entries."""
+        """The end of the sequence of entries that starts at `at`. It is at or before `found` or, without it, the end of
+        the file, and before any entry with an impossible offset. None if there are more than `most` entries."""
         stop = length_of(self._file) if found is None else found.position
         high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
         hops = 0
@@ -255,11 +254,11 @@ class Suspects:
         return at
 
     def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
-        """Whether the batch `found`, inside an entry of which more than the size is damaged, is not the content of its
-        records.
+        """Whether the batch `found` is not content of the surrounding entry's records, if more than that entry's size
+        is damaged.
 
-        It is not if the size leads to no batch, or if its offset is above those of the records and below that of the
-        batch to which the size leads.
+        It is not content if the size leads to no batch, or if its offset is above those of the records and below that
+        of the batch to which the size leads.
         """
         if end < length_of(self._file) and not self._size_at(end):
             return True
@@ -273,7 +272,7 @@ class Suspects:
         return not self._is_sound(end) or self._offset(end, self._last_offset(found.position)) is not None
 
     def _is_sound(self, position: int) -> bool:
-        """Whether an entry with a right CRC and a possible offset starts at `position`."""
+        """Whether an entry with a correct CRC and a possible offset starts at `position`."""
         if self._sound[0] != position:
             size = self._size_at(position)
             self._sound = position, bool(size) and self._search.is_batch(position, size)
@@ -289,7 +288,7 @@ class Suspects:
         return ENTRY_HEAD + size if magic <= 2 and SMALLEST_SIZES[magic] <= size <= left else 0
 
     def _offset(self, position: int, low: int | None = None) -> int | None:
-        """The offset of the entry at `position`; None if it is impossible in this log, or below `low`."""
+        """The offset of the entry at `position`; None if it is impossible in this log or below `low`."""
         head = self._read(position, 8)
         if len(head) < 8 or wrong_offset(head, self._base_offset) is not None:
             return None

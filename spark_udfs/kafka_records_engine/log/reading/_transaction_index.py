@@ -2,7 +2,7 @@
 
 The outcome of a transaction is decided by the next control marker of its producer in the same partition. Only the
 producer id is compared (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file,
-so a reader that needs the outcome of a record before that has to collect all markers first.
+so a reader that needs the outcome earlier has to collect all markers first.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TRANSACTIONS: Final[tuple[Transaction, ...]] = ("none", "committed", "aborted", 
 """- none: the record is not part of a transaction.
 - committed, aborted: its marker was read.
 - open: the log ends before a marker.
-- unknown: bytes that cannot be read, or files that were not requested, may hide the marker.
+- unknown: unreadable bytes, or files that were not requested, may hide the marker.
 - pending: the record is part of a transaction whose outcome is in the next control record of the producer."""
 
 OnHole = Callable[[int], None]
-"""Called for each place that cannot be read, because a marker may be missing there. The argument is the last offset
-before that place; -1 at the very start."""
+"""Called for each unreadable place, because a marker may be missing there. The argument is the last offset before that
+place; -1 at the very start."""
 
 _PLAIN_MARKER: Final = bytes.fromhex("20 00 00 00 08 0000 0000 0c 0000 00000000 00")
 """The only record of a marker as brokers write it, with type 0 (abort) and coordinator epoch 0."""
@@ -59,18 +59,17 @@ class Holes:
         self._told: int | None = None
 
     def add_hole(self) -> None:
-        """Record that something unreadable follows the records seen so far."""
+        """Record that an unreadable region follows the records seen so far."""
         if self._told != self._last:
             self._told = self._last
             self._on_hole(self._last)
 
     def seen(self, last_offset: int) -> None:
-        """Note that everything up to this offset was readable, except where a hole was added."""
+        """Record that everything up to this offset was readable, except where a hole was added."""
         self._last = max(self._last, last_offset)
 
     def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-        """The chunks of all files of a log (`read_vetted`). A hole is reported before any chunk after it is
-        returned."""
+        """The chunks of all files of a log (`read_vetted`). A hole is reported before any later chunk is returned."""
 
         def watch(finding: Finding) -> None:
             if finding.severity == "damage":
@@ -125,17 +124,17 @@ class Holes:
         return content.failure is None
 
     def _add_marker(self, offset: int, batch: BatchHead, marker: ControlMarker) -> None:
-        """Do nothing: this class only checks whether markers can be read."""
+        """Do nothing, because this class only checks whether markers can be read."""
 
     def _add_plain_markers(self, vetted: Vetted, entries: INT64) -> None:
         """Do nothing, like `_add_marker`, for many markers at once."""
 
 
 class TransactionIndex(Holes):
-    """The markers of one log partition, and the places at which one may be missing.
+    """The markers of one log partition, and the places where one may be missing.
 
     The first call of `state` collects the markers in a separate pass over all files of `log`. Whether a log has
-    transactions cannot be known earlier, because the header that would show it may be damaged.
+    transactions is not known earlier, because the header that would show it may be damaged.
     """
 
     def __init__(self, log: OpenLog | None = None) -> None:
@@ -148,7 +147,7 @@ class TransactionIndex(Holes):
         insort(self._markers.setdefault(producer_id, []), (offset, ended))
 
     def state(self, producer_id: int, offset: int) -> Transaction:
-        """The outcome of the transaction that was open at `offset` for the producer."""
+        """The outcome of the transaction that the producer had open at `offset`."""
         if self._not_looked_up is not None:
             log, self._not_looked_up = self._not_looked_up, None
             for _ in self.watched(log, _ignore):
@@ -171,11 +170,11 @@ class TransactionIndex(Holes):
 
 
 def _ignore(finding: Finding) -> None:
-    """Ignore a finding: it is reported when the records are read."""
+    """Ignore a finding, because it is reported when the records are read."""
 
 
 def _are_plain(vetted: Vetted, entries: INT64) -> FLAGS:
-    """Flags for control batches that contain one marker in exactly the bytes that brokers write, which need not be
+    """Flags for control batches that contain one marker in exactly the bytes that brokers write, so they need not be
     parsed."""
     chunk, heads = vetted.chunk, vetted.heads
     plain: FLAGS = (

@@ -1,6 +1,6 @@
 """Parses the records of many magic 2 batches at once: every step is one numpy expression over all of them.
 
-A batch that contains anything unusual, including record headers, is refused as a whole; `batches` then reads it record
+A batch that contains anything unusual, including record headers, is rejected as a whole; `batches` then reads it record
 by record and reports what is wrong.
 """
 
@@ -41,8 +41,8 @@ class Parsed:
 
 
 def parse(arena: bytes, starts: INT64, ends: INT64, counts: INT64) -> Parsed:
-    """Parse the records of several batches. For each batch, `starts` and `ends` are the range of its record bytes in
-    `arena`, and `counts` the number of records."""
+    """Parse the records of several batches. `starts` and `ends` are the range of each batch's record bytes in `arena`;
+    `counts` are the numbers of records."""
     data = np.frombuffer(arena, np.uint8)
     refused = np.zeros(len(starts), np.bool_)
     at = _record_starts(arena, data, starts, ends, counts, refused)
@@ -60,8 +60,8 @@ def parse_some(arena: bytes, starts: list[int]) -> Parsed:
 
 
 def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[list[int], int] | None:
-    """The starts of the next records, and the end of the last of them. There are 1 to `most` records, with about
-    `most_bytes` bytes at most. None if they do not fit before `end`."""
+    """The starts of the next records, and the end of the last one: between 1 and `most` records with at most about
+    `most_bytes` bytes. None if they do not fit before `end`."""
     places: list[int] = []
     stop = at + most_bytes
     while len(places) < most and at < stop:
@@ -78,7 +78,7 @@ def cut(data: bytes, at: int, end: int, most: int, most_bytes: int) -> tuple[lis
 
 def _fields(data: NDArray[np.uint8], at: INT64, batch: INT64, refused: FLAGS) -> Parsed:
     cap = len(data) - PAD + 1
-    """Positions are limited to this value; those of sound records are below it."""
+    """Positions are limited to this value; those of valid records are lower."""
     bad = np.zeros(len(at), np.bool_)
 
     def number(position: INT64, longest: int = 5) -> tuple[INT64, INT64]:
@@ -128,7 +128,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # Stop at the end of the batch. Otherwise a further record would be read from the bytes of the next batch.
+        # Stop at the end of the batch; otherwise a record would be read from the bytes of the next batch.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():

@@ -4,10 +4,10 @@ The CRC of an entry does not cover its offset, so only the neighbouring entries 
 right:
 
 - A file contains fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a
-  jump of 2^31 or more is detected even in the last batch of a log. A smaller jump there looks like the gap that a
-  cleaner leaves.
-- Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is wrong. If
-  both would fit, the batch whose offset jumps ahead is wrong. If offsets go back and continue to grow from there, no
+  jump of 2^31 or more is detected even in the last batch of a log, where a smaller jump looks like a gap left by a
+  cleaner.
+- Offsets grow from batch to batch. If they decrease, the batch that does not fit between its neighbours is wrong. If
+  both would fit, the batch whose offset jumps ahead is wrong. If offsets decrease and continue to grow from there, no
   single batch is wrong: the problem is reported, and the records are returned with their offsets.
 - A batch that is in two files of the log is returned once, without a finding (`_overlaps`).
 
@@ -36,20 +36,20 @@ from kafka_records_engine.log.reading._scanning import Chunk, read_chunks
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _MOST_AHEAD: Final = 4
-"""The largest number of chunks in memory while the two entries after the last one of a chunk are looked up."""
+"""The maximum number of chunks in memory while the two entries after the last one of a chunk are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vetted:
     """A chunk with the indexes of its usable entries. Findings about unusable entries, and about unusual but usable
-    ones, are by the index of the entry."""
+    ones, are keyed by the index of the entry."""
 
     chunk: Chunk
     heads: Heads
     usable: INT64
     findings: dict[int, Finding]
     repeated: INT64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Indexes of sound entries that an earlier file has already delivered."""
+    """Indexes of sound entries that an earlier file already delivered."""
 
     def head(self, at: int) -> BatchHead:
         """The header of the entry with index `at`."""
@@ -58,7 +58,7 @@ class Vetted:
 
 
 def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
-    """For each file of a log: the file, whether the log ends with it, and the offset in the name of the next file."""
+    """For each file of a log: the file, whether the log ends with it, and the offset in the next file's name."""
     for number, segment in enumerate(log.segments):
         is_last = segment is log.segments[-1] and not log.ends_early
         later = (each.base_offset for each in log.segments[number + 1 :] if each.base_offset is not None)
@@ -69,7 +69,7 @@ def placed(log: OpenLog) -> Iterator[tuple[SegmentFile, bool, int | None]]:
 def read_vetted(log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
     """The chunks of all files of a log, or only of those that may contain the offsets of `log.only`.
 
-    `on_finding` is called with findings about files and about bytes between entries, when they are reached. Findings
+    When findings about files and about bytes between entries are reached, `on_finding` is called with them. Findings
     about an entry are part of its chunk.
     """
     before: tuple[str, int] | None = None
@@ -120,7 +120,7 @@ def _within(only: OffsetRange, vetted: Vetted) -> Vetted:
     Unusable entries concern the range, unless a usable entry lies between them and the range.
     """
     heads, usable = vetted.heads, vetted.usable
-    # The header of an old message or wrapper contains only the last offset, so the records themselves are checked.
+    # The header of an old message or wrapper contains only the last offset, so check the records themselves.
     new: FLAGS = ~heads.is_old[usable]
     before = new & (heads.last_offset[usable] < only.start)
     after = new & (heads.offset[usable] >= only.end)
@@ -152,7 +152,7 @@ class _Entry(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A chunk, its headers, the entries that are right by their own bytes, and the findings about places before the
+    """A chunk, its headers, the entries that are valid in themselves, and the findings about places before the
     chunk."""
 
     chunk: Chunk
@@ -187,7 +187,7 @@ class _Vetting:
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:
-            # Whether an entry is valid depends on the next two entries, so those are read before the entry's chunk is
+            # Whether an entry is valid depends on the next two entries, so they are read before the entry's chunk is
             # returned.
             while goes_on and len(ahead) < _MOST_AHEAD and sum(len(each.right) for each in islice(ahead, 1, None)) < 2:
                 pending = self._next(chunks, found)
@@ -322,7 +322,8 @@ def _entries(heads: Heads, indexes: INT64) -> list[_Entry]:
 
 
 def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | None) -> bool:
-    """Whether, of two entries with overlapping offsets, `entry` has the wrong one, and not `behind`, the next one."""
+    """Whether, of two entries with overlapping offsets, `entry` has the wrong one rather than `behind`, the next
+    entry."""
     if not before < behind.offset <= entry.last:
         return False
     room = behind.offset - before - 1
@@ -330,8 +331,7 @@ def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | No
         return room >= entry.length
     if second.offset <= entry.last:
         return True
-    # Either of the two entries may be wrong. Find out which one does not fit between its neighbours, or which one fills
-    # the gap.
+    # Either entry may be wrong. Find out which one does not fit between its neighbours, or which one fills the gap.
     room_behind = second.offset - entry.last - 1
     if room < entry.length:
         return room_behind < behind.length

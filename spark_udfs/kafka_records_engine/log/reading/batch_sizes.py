@@ -1,4 +1,4 @@
-"""Reads how large the last batches of a log are, from their headers."""
+"""Reads the sizes of the last batches of a log from their headers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 def batch_sizes(opened: OpenLog, folder: Place) -> dict[str, INT64]:
-    """Offset, time, number of records and bytes of each of the last batches, without markers. A batch may have fewer
-    bytes than its producer sent, if a cleaner removed records. Raises OSError."""
+    """Offset, time, number of records and bytes of each of the last batches, without markers. If a cleaner removed
+    records, a batch has fewer bytes than its producer sent. Raises OSError."""
     end = end_of(opened.segments[-1], folder) if opened.segments else None
     first = max(first_in_bytes(opened, folder, MOST_BYTES), opened.log_start)
     heads = walk(opened, folder, first, first if end is None else end.offset)

@@ -1,8 +1,8 @@
-"""Finds offsets at which a log can be split among several readers, by the number of bytes between them.
+"""Finds offsets at which a log can be split among several readers, with about the same number of bytes for each.
 
-The names of files contain their first offsets, so nothing has to be read for them. The headers of batches are read only
-in files that are larger than a part. A log may be cut at any offset, because readers of ranges return each offset once.
-But a good cut lies between two batches, and leads to parts of about the requested size.
+File names contain first offsets, so batch headers are read only in files that are larger than a part. A log may be cut
+at any offset, because readers of ranges return each offset once. But a good cut lies between two batches and leads to
+parts of about the requested size.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _PIECE: Final = 1024 * 1024
 def cuts_of(log: FoundLog, size: int) -> list[int]:
     """Offsets, ascending, at which a log can be cut into parts of about `size` bytes.
 
-    The list is empty if names of files are not offsets. A damaged file is not cut after the damage. Files that are not
-    on this machine are not cut at all, because their bytes would have to be fetched.
+    The list is empty if file names are not offsets. A damaged file is not cut after the damage. Remote files are not
+    cut at all, because their bytes would have to be fetched.
     """
     found: list[int] = []
     with open_log(log) as opened:
@@ -57,7 +57,7 @@ def cuts_of(log: FoundLog, size: int) -> list[int]:
 
 
 def _entries(file: FrozenFile) -> Iterator[tuple[int, int]]:
-    """Position and first offset of each entry, as long as they follow one another in order."""
+    """The position and first offset of each entry, as long as they follow one another in order."""
     position, last = 0, -1
     begin, piece = 0, b""
     while True:

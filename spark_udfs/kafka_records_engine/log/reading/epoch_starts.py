@@ -12,7 +12,7 @@ from kafka_records_engine.log.reading.head_walk import walk
 from kafka_records_engine.log.reading.log_end import end_of
 
 _MOST: Final = 8
-"""The number of epochs, besides the first one, for which batches are read: the last ones."""
+"""The number of epochs whose batches are read: the last ones, in addition to the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class EpochStart:
 
     epoch: int
     offset: int
-    """The offset of the first record that the leader appended, or would append."""
+    """The offset of the first record that the leader appended or would append."""
     before_ms: int | None
     """The latest time in the batch before this offset; None if there is no earlier batch."""
     at_ms: int | None
@@ -29,7 +29,7 @@ class EpochStart:
 
 
 def epoch_starts(opened: OpenLog, folder: Place) -> list[EpochStart]:
-    """The leader epochs of a log in their order: the first one, and the last ones if there are many. Raises OSError."""
+    """The leader epochs of a log in order; only the first one and the last ones if there are many. Raises OSError."""
     epochs = read_epochs(folder)
     last = opened.segments[-1] if opened.segments else None
     found = None if last is None else end_of(last, folder)
@@ -40,7 +40,7 @@ def epoch_starts(opened: OpenLog, folder: Place) -> list[EpochStart]:
 
 
 def _around(opened: OpenLog, folder: Place, offset: int, end: int) -> tuple[int | None, int | None]:
-    """The time of the batch that ends before an offset, and of the batch that begins there."""
+    """The times of the batch that ends before an offset and of the batch that begins there."""
     before = walk(opened, folder, offset - 1, offset, most=1) if offset else None
     at = walk(opened, folder, offset, end, most=1) if offset < end else None
     before_ms = int(before.max_timestamp[-1]) if before is not None and len(before) else -1

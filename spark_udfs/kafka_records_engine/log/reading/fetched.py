@@ -1,8 +1,8 @@
 """Reads record sets as brokers send them: bytes of a log that start with the batch that contains a requested offset.
 
-A record set is a piece of a segment file, and usually ends in the middle of a batch. It is read by the same code as a
-file (entries, checksums, offsets, blocks), so damage and control records are detected. If a batch at the end of a piece
-cannot be judged yet, it is left for the next piece.
+A record set is a piece of a segment file, and usually ends in the middle of a batch. The same code reads it as reads
+files (entries, checksums, offsets, blocks), so damage and control records are detected. If a batch at the end of a
+piece cannot be judged yet, it is left for the next piece.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from kafka_records_engine.log.reading._vetting import Vetted
 from kafka_records_engine.log.reading.raw_rows import RowColumns
 
 _KEPT: Final = 1000
-"""The largest number of batches that are remembered because of a finding about them."""
+"""The maximum number of batches to remember because of a finding about them."""
 
 
 class _Held(BytesIO):
-    """Bytes in memory, with the attributes of a FrozenFile that readers of logs use."""
+    """Bytes in memory, with the attributes of a FrozenFile that log readers use."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -64,7 +64,7 @@ class RecordSets:
         self._last = -1
         self._holes = Holes(on_hole)
         self._told: dict[tuple[int | None, int], int] = {}
-        """Recent findings: for each batch, the record set in which its finding was made."""
+        """Recent findings: for each batch, the record set in which the finding was made."""
         self._number = self._news = self._repeats = 0
 
     def add_hole(self, after: int) -> None:
@@ -75,8 +75,8 @@ class RecordSets:
     def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
         """The content of a record set that was fetched at the offset `position` of a log.
 
-        `log_end` is the high watermark in the same response. Batches that follow one another without a gap may be
-        beyond it, because a broker notes its high watermark before it reads the records (`Partition.readRecords`).
+        `log_end` is the high watermark in the same response. Batches without a gap between them may extend beyond it,
+        because a broker notes the high watermark before it reads the records (`Partition.readRecords`).
         """
         self._number += 1
         self._news = self._repeats = 0
@@ -88,7 +88,7 @@ class RecordSets:
     # -- nothing wrong -------------------------------------------------------------------------------------------------
 
     def _sound(self, data: bytes, place: str, position: int, log_end: int) -> Taken | None:
-        """The content if nothing is unusual about it, which is nearly always so; None otherwise."""
+        """The content if there is nothing unusual about it, which is nearly always the case; otherwise None."""
         whole = data + bytes(PAD)
         entries, end = entries_of(whole, 0, len(data))
         if not len(entries) or nonsense_at(whole, end, len(data)) is not None:
@@ -110,8 +110,8 @@ class RecordSets:
             return None
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
-            # No CRC covers the offset of a batch. Only the batches after it show whether this offset is damaged or a
-            # cleaner removed the records before it. The batch is checked again as the first one of the next record set.
+            # No CRC covers the offset of a batch. Only later batches show whether this offset is damaged or a cleaner
+            # removed the records before it. The batch is checked again as the first one of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
@@ -146,7 +146,7 @@ class RecordSets:
         )
 
     def _tell(self, found: Finding) -> None:
-        """Report a finding, unless it was reported for an earlier record set with the same batch."""
+        """Report a finding unless it was already reported for an earlier record set with the same batch."""
         what = found.base_offset, found.bytes
         if self._told.get(what, self._number) != self._number:
             self._repeats += 1
@@ -161,9 +161,9 @@ class RecordSets:
 class Taken:
     """The content of a record set.
 
-    `rows` yields record batches. `behind` is the offset to continue from; None if no batch could be used; `is_cut` then
-    says whether the reason is that the fetch requested too few bytes. `rest` is the number of bytes after the last
-    complete batch; they are the beginning of the next batch.
+    `rows` yields record batches. `behind` is the offset to continue from. It is None if no batch could be used;
+    `is_cut` then says whether the fetch requested too few bytes. `rest` is the number of bytes after the last complete
+    batch, which are the beginning of the next one.
     """
 
     __slots__ = ("behind", "is_cut", "rest", "rows")
@@ -176,7 +176,7 @@ class Taken:
 
 
 def _end_of_run(data: bytes, position: int) -> int:
-    """The end of the sequence of batches without a gap from `position` on, each with a right CRC."""
+    """The end of the sequence of batches that starts at `position`, without gaps and with correct CRCs."""
     whole = data + bytes(PAD)
     entries, end = entries_of(whole, 0, len(data))
     right = right_crcs(whole, entries, end)
@@ -189,9 +189,9 @@ def _end_of_run(data: bytes, position: int) -> int:
 
 
 def _without_cut(data: bytes) -> bytes:
-    """A record set without the batch at its end that the byte limit cut off; the broker sends that batch again.
+    """A record set without the last batch, which the byte limit cut off; the broker sends that batch again.
 
-    A batch whose size exceeds the remaining bytes counts as damaged instead of cut off if sound batches follow it, or
+    A batch whose size exceeds the remaining bytes counts as damaged rather than cut off if sound batches follow it, or
     if nothing precedes it and its bytes are not the beginning of a batch.
     """
     whole, held = data + bytes(PAD), BytesIO(data)
@@ -206,8 +206,8 @@ def _without_cut(data: bytes) -> bytes:
 
 
 def _from(vetted: Vetted, position: int) -> Vetted:
-    """Leave out batches before an offset, which were already delivered. A broker that searches for an offset may start
-    too early if the offset of a batch is damaged."""
+    """Drop batches before an offset, which were already delivered. A broker that searches for an offset may start too
+    early if a batch has a damaged offset."""
     usable = vetted.usable
     wanted = usable[vetted.heads.last_offset[usable] >= position]
     return Vetted(vetted.chunk, vetted.heads, wanted, vetted.findings, vetted.repeated)

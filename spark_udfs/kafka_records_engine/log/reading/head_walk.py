@@ -1,7 +1,7 @@
-"""Reads the batch headers in a log from an offset on, without reading the records.
+"""Reads the batch headers in a log, starting at an offset, without reading the records.
 
-Small batches are read many at a time, because reading single headers would cost more. If a batch is large, only its
-header is read; if it is a control batch, its marker is read too.
+Small batches are read many at a time, because reading single headers would cost more. Of a large batch, only the header
+is read, and the marker if it is a control batch.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _CHUNK: Final = 1024 * 1024
 _LARGE: Final = 8 * 1024
-"""If batches are larger than this on average, only their headers are read."""
+"""If batches are larger than this on average, only headers are read."""
 _MARKER: Final = 78
 """The size of a control batch as brokers write it: a header and one marker (`EndTransactionMarker`)."""
 _STRIDE: Final = _MARKER + 2
 _MARKER_TYPE: Final = RECORDS_AT + 8
 _SOME: Final = 64
-"""The number of headers of large batches that are read before the average size is checked again."""
+"""The number of headers of large batches to read before checking the average size again."""
 _SIZE: Final = Struct(">i")
 
 COMMIT: Final = 1
@@ -48,7 +48,7 @@ NO_MARKER: Final = -1
 
 @dataclass(slots=True)
 class WalkedHeads:
-    """The headers of batches in the order of the log, one element each. `trouble` says why reading ended early."""
+    """Batch headers in log order, one element each. `trouble` says why reading ended early."""
 
     base: INT64
     last: INT64
@@ -66,10 +66,10 @@ class WalkedHeads:
     is_append_time: FLAGS
     """Whether all records have the time `max_timestamp`."""
     size: INT64
-    """The bytes of the batch in the file; 0 if the source has no files."""
+    """The number of bytes of the batch in the file; 0 if the source has no files."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
-    """The file and the byte at which `trouble` occurred."""
+    """The file and the byte where `trouble` occurred."""
 
     def __len__(self) -> int:
         return len(self.base)
@@ -83,9 +83,9 @@ class _Trouble(Exception):
 
 
 def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: int | None = None) -> WalkedHeads:
-    """The headers of all batches with offsets from `start` up to `end`, or about the first `most` of them.
+    """The headers of all batches with offsets from `start` up to `end`, or of about the first `most` of them.
 
-    CRCs are not checked, because they cover the records. Reading ends when it reaches bytes that cannot be a batch.
+    CRCs are not checked, because they cover the records. Reading ends at bytes that cannot be a batch.
     """
     parts: list[WalkedHeads] = []
     trouble, place, found = None, None, 0
@@ -113,7 +113,7 @@ def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: i
 def _walked(
     segment: SegmentFile, folder: Place | None, start: int, stop: int, most: int | None
 ) -> Iterator[WalkedHeads]:
-    """The headers in one file, of batches with offsets from `start` up to `stop`, or up to the end of the file."""
+    """The headers in one file, of batches with offsets from `start` up to `stop` or the end of the file."""
     file = segment.file
     if file is None:
         raise _Trouble(segment.trouble, 0)
@@ -124,7 +124,7 @@ def _walked(
     while position < length and previous < stop - 1 and (most is None or found < most):
         chunk, behind = _single_heads(file, position, length) if is_large else _whole_entries(file, position)
         if not len(chunk.entries):
-            # A truncated batch, or zeros, are damage unless they are at the end of the log.
+            # A truncated batch or zeros are damage unless they are at the end of the log.
             if is_large or position + _claimed(file, position) > length:
                 raise _Trouble(_why(file, position), position)
             is_large = True  # the batch does not fit into a chunk
@@ -171,7 +171,7 @@ def _whole_entries(file: LogFile, position: int) -> tuple[Chunk, int]:
 
 
 def _single_heads(file: LogFile, position: int, length: int) -> tuple[Chunk, int]:
-    """The headers of the given batches, concatenated, without the bytes between them."""
+    """The concatenated headers of the given batches, without the bytes between them."""
     pieces: list[bytes] = []
     sizes: list[int] = []
     while len(pieces) < _SOME:
@@ -248,7 +248,7 @@ def _old_timestamp(chunk: Chunk, number: int) -> int:
 
 
 def _markers(chunk: Chunk, heads: Heads, file: LogFile) -> INT64:
-    """For each control batch, the end of its transaction."""
+    """For each control batch, how its transaction ended."""
     markers = np.full(len(chunk.entries), NO_MARKER, np.int64)
     ends = np.flatnonzero(heads.is_control & heads.is_transactional)
     is_plain = (chunk.sizes[ends] == _MARKER) & (heads.codec[ends] == 0) & (heads.count[ends] == 1)

@@ -18,7 +18,7 @@ from kafka_records_engine.log.reading._scanning import PAD, entries_of, next_off
 from kafka_records_engine.log.reading._suspects import Suspects
 
 _WINDOW: Final = 16 * 1024
-"""The number of bytes that are read at once: many small batches, and not much of a large one."""
+"""The number of bytes to read at once: many small batches, but not much of a large one."""
 _HEAD: Final = 61
 _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
@@ -28,13 +28,12 @@ class LogEnd(NamedTuple):
     """The end of a log."""
 
     offset: int
-    """The offset after the last complete entry with a right CRC. If there is no such entry, the offset in the name of
-    the file."""
+    """The offset after the last complete entry with a correct CRC. If there is none, the offset in the file name."""
     rest_at: int | None = None
-    """The position after that entry, if the bytes there are neither a complete entry nor zeros of a pre-allocated
+    """The position after that entry, if the bytes there are neither a complete entry nor the zeros of a pre-allocated
     file."""
     is_cut: bool = False
-    """Whether the bytes at `rest_at` are the beginning of an entry, because an append was cut short."""
+    """Whether the bytes at `rest_at` are the beginning of an entry, from a truncated append."""
     timestamp_ms: int | None = None
     """The latest time of a record in the last entry, in milliseconds since 1970; None if there is none."""
 
@@ -42,7 +41,7 @@ class LogEnd(NamedTuple):
 def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
     """The end of the last file of a log. `folder` may contain its offset index.
 
-    None for a file that could not be opened. Raises OSError.
+    None if the file could not be opened. Raises OSError.
     """
     file = segment.file
     if file is None:
@@ -68,7 +67,7 @@ class _Entry(NamedTuple):
 
 
 def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
-    """The last complete entry at `position` or after it, and the position after it."""
+    """The last complete entry at or after `position`, and the position after it."""
     length = length_of(file)
     last: tuple[int, int] | None = None
     while True:
@@ -99,7 +98,7 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_En
 
 
 def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:
-    """The start of the next batch after a place at which none can start; None at the end of the file."""
+    """The start of the next batch after a place where none can start; None at the end of the file."""
     length = length_of(file)
     if position >= length or zeros_end(file, position) >= length:
         return None
@@ -116,7 +115,7 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 
 
 def indexed_position(segment: SegmentFile, folder: Place | None) -> int:
-    """The position of the last batch in the offset index; 0 if there is no index, or if it belongs to another file."""
+    """The position of the last batch in the offset index; 0 if there is no index or it belongs to another file."""
     entry = OffsetIndex(segment, folder).last_entry()
     if entry is None or segment.file is None:
         return 0

@@ -1,8 +1,8 @@
 """Reads checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with a controller's state.
 
 A checkpoint is a file of record batches with their own offsets, which begin at 0. The first batch is a control batch
-with the snapshot's header, and the last one contains the footer; a file without a footer is incomplete. The name
-contains the end offset and the epoch of the part of the log that the state covers (`Snapshots.parse`,
+with the snapshot's header, and the last one contains the footer; without a footer, the file is incomplete. The file
+name contains the end offset and the epoch of the part of the log that the state covers (`Snapshots.parse`,
 `RecordsSnapshotReader`; KIP-630). A controller that has such a file may delete the beginning of the log.
 """
 
@@ -62,7 +62,7 @@ def checkpoint_from(
     it.
 
     A finding is damage, or a note if a later checkpoint has the same state. The earliest checkpoint is chosen because
-    it leaves out the smallest part of the history.
+    it omits the smallest part of the history.
     """
     findings: list[Finding] = []
     try:
@@ -102,7 +102,7 @@ def _rows(data: bytes, path: str, columns: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _control_kinds(data: bytes) -> list[int | None]:
-    """For the first batch and the last one: the type of the control record that it begins or ends with, None if it
+    """For the first and the last batch, the type of the control record with which it begins or ends; None if it
     contains other records."""
     at, first, last = 0, None, None
     while at + _HEAD <= len(data):

@@ -1,10 +1,9 @@
-"""Detects, from other files that a broker writes, that a log once had records that are no longer in any of its files.
+"""Detects, from a broker's other files, that a log once had records that are no longer in any of its files.
 
 A broker records in several places how far a log extends: in the data directory, files with the high watermarks and
-recovery points of all logs; in the folder of a log, producer snapshots (`ProducerStateManager.takeSnapshot`, with the
-offset of the next record in their names) and indexes of segment files. None of them is ahead of the log, with two
-exceptions: a copy that was made while the broker wrote, and a power failure that lost records which were not on disk
-yet.
+recovery points of all logs; in a log's folder, producer snapshots (`ProducerStateManager.takeSnapshot`, with the offset
+of the next record in their names) and indexes of segment files. None of them is ahead of the log, with two exceptions:
+a copy made while the broker was writing, and a power failure that lost records not yet on disk.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class MissingEnd:
     shown_by: tuple[str, ...]
     """The evidence, in one sentence each."""
     last_ms: int | None
-    """When the last remaining record was written; None if it is unknown, or if no record is left."""
+    """When the last remaining record was written; None if unknown, or if no record is left."""
     shown_ms: int | None
-    """The earliest time at which the log had reached that offset; None if it is unknown."""
+    """The earliest time by which the log had reached that offset; None if unknown."""
     is_certain: bool
-    """Whether the log is certainly not a copy that was made while a broker was writing to it."""
+    """Whether the log is certainly not a copy made while a broker was writing to it."""
     has_folder: bool = True
 
 
@@ -62,13 +61,13 @@ class Noted:
 
     def has_stopped_at(self, topic: str, partition: int, end: int) -> bool:
         """Whether the broker stopped cleanly when the log ended there. It then writes both offsets of every log
-        (`LogManager.shutdown`), so files of later offsets are older: a log of the same name, or another copy, left
-        them."""
+        (`LogManager.shutdown`), so files with later offsets are older remains of a log of the same name or of another
+        copy."""
         of_log = [offset for _, offset, _ in self.of(topic, partition)]
         return self.is_stopped and of_log == [end] * len(self._files)
 
     def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
-        """For each file that mentions the log: a description of its value, the offset, and the time when the file was
+        """For each file that mentions the log: a description of the value, the offset, and the time when the file was
         written."""
         return [
             (words, offsets[topic, partition], written)
@@ -155,7 +154,7 @@ def _is_file(place: Place) -> bool:
 
 
 def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str, int]]:
-    """Files next to a log which show that it was once longer: a producer snapshot of a later offset, or an index whose
+    """Files next to a log that show that it was once longer: a producer snapshot of a later offset, or an index whose
     segment file is gone."""
     found: dict[tuple[str, int], None] = {}
     logs, others = set(), []
@@ -175,8 +174,7 @@ def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str,
 
 
 def _latest(opened: OpenLog, folder: Place) -> int | None:
-    """When the last remaining record was written, according to the last batch of the last file that has one. Raises
-    OSError."""
+    """When the last remaining record was written, according to the last batch in the files. Raises OSError."""
     for segment in reversed(opened.segments):
         if segment.size:
             found = end_of(segment, folder)

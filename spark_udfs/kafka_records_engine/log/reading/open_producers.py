@@ -28,7 +28,7 @@ _ENTRY: Final = Struct(">qhiqiqiq")
 """The fields of `ProducerSnapshot.ProducerEntry`."""
 _VERSION: Final = 1
 _MOST_ENTRIES: Final = 1 << 20
-"""A larger count is treated as damaged. Then a file that is too short for it does not count as truncated."""
+"""A larger count is treated as damage. A file that is too short for such a count does not count as truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class OpenProducers:
     producers: tuple[OpenProducer, ...]
     """The open transactions, in ascending order of their first offsets."""
     trouble: str | None = None
-    """Why some open transactions may not be listed, and why some of those listed may have ended: a batch could not be
-    read. None if all batches were read."""
+    """Why some open transactions may not be listed, and some listed ones may have ended: a batch could not be read.
+    None if all batches were read."""
     place: tuple[str, int] | None = None
-    """The file and the byte at which `trouble` occurred."""
+    """The file and the byte where `trouble` occurred."""
 
 
 class DamagedSnapshot(Exception):
@@ -76,8 +76,7 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
             continue
         start = max(offset, start)
         break
-    # The end of the log may be followed by zeros of a pre-allocated file, or by an incomplete append. Neither is an
-    # error.
+    # Zeros of a pre-allocated file, or an incomplete append, may follow the end of the log. Neither is an error.
     end = end_of(log.segments[-1], folder) if log.segments else None
     _replay(walked := walk(log, folder, start, LARGEST_OFFSET if end is None else end.offset), found)
     if walked.trouble is not None and walked.place is not None:
@@ -122,7 +121,7 @@ def _snapshots(folder: Place) -> list[tuple[int, Place]]:
 
 
 def _replay(heads: WalkedHeads, found: dict[int, OpenProducer]) -> None:
-    """Begin and end transactions according to the batches."""
+    """Begin and end transactions as the batches do."""
     relevant = (heads.is_transactional & ~heads.is_control) | (heads.marker != NO_MARKER)
     for at in relevant.nonzero()[0].tolist():
         producer = int(heads.producer[at])

@@ -1,4 +1,4 @@
-"""The Arrow schema of raw rows, and the code that turns blocks into record batches of it."""
+"""The Arrow schema of raw rows, and the code that turns blocks into record batches with that schema."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ RAW_SCHEMA: Final = pa.schema(
     ]
 )
 """One row per record. A field that the message format lacks is -1, as in Kafka (`timestamp_ms` of magic 0, epochs and
-producers of magic 0 and 1). Only these can be null: `timestamp_type` of magic 0, a key or value that the record does
-not have, and `control` of ordinary records."""
+producers of magic 0 and 1). Only these can be null: `timestamp_type` of magic 0, a missing key or value, and `control`
+of ordinary records."""
 
 PLACE_FIELDS: Final = (pa.field("file", pa.dictionary(pa.int32(), pa.string())), pa.field("position", pa.int64()))
 """The columns for the place of a record's batch: the path of the file, with unprintable characters replaced, and the
@@ -56,7 +56,7 @@ _FEW_ROWS: Final = 4096
 
 
 def raw_column(rows: Any, name: str) -> Any:
-    """A column of raw rows; all null if these rows do not have it."""
+    """A column of raw rows; all null if the rows do not have it."""
     return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
@@ -87,7 +87,7 @@ def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 def gathered(batches: Iterable[Any]) -> Iterator[Any]:
     """The same rows, with small batches joined to the next ones.
 
-    A log may consist of thousands of small files, and every batch costs its consumer some time.
+    A log may consist of thousands of small files, and every batch has a cost for its consumer.
     """
     pending: list[Any] = []
     count = 0
@@ -110,7 +110,7 @@ def _joined(batches: list[Any]) -> Any:
 
 
 class RowColumns:
-    """Builds record batches with the requested columns, for one log partition."""
+    """Builds record batches of one log partition with the requested columns."""
 
     def __init__(
         self, topic: str, partition: int, log_start: int, columns: Sequence[str] | None, files: Sequence[str] | None
@@ -135,8 +135,7 @@ class RowColumns:
         self._topic, self._partition, self._log_start = topic, partition, log_start
 
     def record_batch(self, block: Block, chunk: Chunk, file: int) -> Any:
-        """The rows of `block` from the log start on. The block comes from `chunk`, in the file with the number
-        `file`."""
+        """The rows of `block` that are not below the log start. The block comes from `chunk`, in file number `file`."""
         rows = block.rows
         if self._log_start and bool((rows.offset < self._log_start).any()):
             kept = np.flatnonzero(rows.offset >= self._log_start)

@@ -5,8 +5,8 @@
             ...
 
 A reader handles one log partition with all its files, because the marker that ends a transaction may be in a later
-file. It reads the log as of the moment when reading starts (`_opening`), even if a broker continues to write. Files are
-read once. With `settle` each row contains the outcome of its transaction, so files are read twice, because a later
+file. It reads the log as of the time when reading starts (`_opening`), even if a broker continues to write. Files are
+read once. With `settle`, each row contains the outcome of its transaction, so files are read twice, because a later
 marker decides the outcome. One chunk of a file and one block of rows are in memory at a time.
 
 Damage never raises an error, and never hides the records before it: readers report it with `on_finding` when they reach
@@ -70,7 +70,7 @@ def _ignore(finding: Finding) -> None:
 
 @contextmanager
 def _opened(log: FoundLog | OpenLog) -> Iterator[OpenLog]:
-    """The open log. It is closed at the end unless it was already open."""
+    """The open log, which is closed at the end unless it was already open."""
     if isinstance(log, OpenLog):
         yield log
         return
