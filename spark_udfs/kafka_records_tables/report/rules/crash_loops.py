@@ -64,6 +64,9 @@ from kafka_records_tables.report.rules.stuck_partitions import (
     usual_step,
     who_left,
 )
+from kafka_records_tables.report.rules.uncommitted_starts import CAUSE as NO_OFFSET_CAUSE
+from kafka_records_tables.report.rules.uncommitted_starts import QUESTIONS as NO_OFFSET_QUESTIONS
+from kafka_records_tables.report.rules.uncommitted_starts import no_offsets, with_no_offsets
 from kafka_records_tables.topics import OFFSETS
 
 
@@ -115,6 +118,10 @@ def find(context: RuleContext) -> list[Incident]:
                 continue
             loop = _incident(context, group, stuck, others, unknown)
             lone = lone_process(context, group, stuck, spans, lives[group]) if others else None
+            none = None if others else no_offsets(context, group, spans, lives[group])
+            if none is not None:
+                found.append(with_no_offsets(context, loop, none, stuck))
+                continue
             found.append(loop if lone is None else _of_process(loop, lone, rows))
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
@@ -337,7 +344,7 @@ needed.
 
 Files also show loops that are over, if they lasted `report.group_settles_within`. If a cleaner has removed the
 beginning, counts are lower bounds, and classic groups may not be found.""",
-    tables=("timeline", "lag", "members", "groups"),
+    tables=("timeline", "lag", "members", "groups", "pending_offsets", "log_ends"),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
@@ -353,6 +360,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
             "for: they stay exactly that long; refuted if they leave at other times",
         ),
         DOES_NOT_COMMIT,
+        NO_OFFSET_CAUSE,
         PROCESS_CAUSE,
         PossibleCause(
             "poison_record",
@@ -372,6 +380,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
             for other in ("poison_record", "fails_at_start")
         ),
         Question(PROCESS_DIES, "poison_record", DECIDES, command_of(find), asked="if_undecided"),
+        *NO_OFFSET_QUESTIONS,
     ),
     thresholds=(
         Threshold(
