@@ -64,6 +64,8 @@ from kafka_records_tables.report.rules.stuck_partitions import (
     usual_step,
     who_left,
 )
+from kafka_records_tables.report.rules.timed_out_transactions import CAUSE as TIMEOUT_CAUSE
+from kafka_records_tables.report.rules.timed_out_transactions import with_timeouts
 from kafka_records_tables.report.rules.uncommitted_starts import CAUSE as NO_OFFSET_CAUSE
 from kafka_records_tables.report.rules.uncommitted_starts import QUESTIONS as NO_OFFSET_QUESTIONS
 from kafka_records_tables.report.rules.uncommitted_starts import no_offsets, with_no_offsets
@@ -122,7 +124,8 @@ def find(context: RuleContext) -> list[Incident]:
             if none is not None:
                 found.append(with_no_offsets(context, loop, none, stuck))
                 continue
-            found.append(loop if lone is None else _of_process(loop, lone, rows))
+            loop = loop if lone is None else _of_process(loop, lone, rows)
+            found.append(with_timeouts(context, group, stuck, loop))
         elif context.is_stored and (over := past_loops(context, group, spans, lives.get(group, []))):
             found.append(past_incident(context, group, over, lives[group], spans))
     known = {group for each in found for group in each.finding.group_ids}
@@ -354,6 +357,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
     find=find,
     listing=Rows("timeline", ("event=member_left",)),
     causes=(
+        TIMEOUT_CAUSE,
         PossibleCause(
             "polls_too_late",
             "members are removed when max.poll.interval.ms is over",
@@ -397,6 +401,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
         Folds("two_committers"),
         Folds("members_unsettled"),
         Folds("group_stands_still"),
+        Folds("transaction_open", ("transactional_id",)),
     ),
     effect_title="members join and leave again and again, and no offset moves",
 )

@@ -1,0 +1,152 @@
+"""Transactions that a coordinator aborted because they were open for too long: a table that only the report uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.tables.column_types import batch_of
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.record_reader import RecordReader
+from kafka_records_tables.topics import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_EMPTY: Final = 0
+_ONGOING: Final = 1
+_PREPARE_COMMIT: Final = 2
+_PREPARE_ABORT: Final = 3
+_COMPLETE_ABORT: Final = 5
+_LAST: Final = 5
+"""The number of the last committed transactions of which `slowest_ms` is the longest."""
+
+TABLE: Final = Table(
+    name="timed_out_transactions",
+    topic=TRANSACTIONS,
+    about="the transactions of each transactional id that timed out since its last commit",
+    helper="history",
+    records=("TransactionLog",),
+    reads=("offset", "timestamp_ms", "key", "value", "control"),
+    columns=(
+        Column("transactional_id", "string", "the transactional id"),
+        Column("producer_ids", "list<int64>", "all producer ids that it has had"),
+        Column("timeout_ms", "int64", "timeout of the last one"),
+        Column("committed_timestamp_ms", "int64", "when its last commit was prepared; null if the log has none"),
+        Column(
+            "slowest_ms", "int64", f"duration of the longest of the last {_LAST} that were committed; null if unknown"
+        ),
+        Column(
+            "timeouts",
+            "list<struct<began_ms: int64, aborted_ms: int64, producer_epoch: int64, log_offset: int64>>",
+            "the transactions that timed out since, with the records of their aborts",
+        ),
+        Column("aborts", "int64", "all transactions that were aborted since"),
+        *timestamps("log", "when its last record was written"),
+        *LOG_PLACE,
+    ),
+    sort=("log_partition", "log_offset"),
+    group="transactional_id",
+    module=__name__,
+    rules="""\
+One row per transactional id with such transactions. The coordinator aborts a transaction that is open for longer than
+its timeout, and raises the epoch of its producer (`TransactionCoordinator.abortTimedOutTransactions`). That producer is
+fenced, so the next record of the id is that of a start (state Empty). An application that aborts goes on without one.
+""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The content of a record about a transactional id."""
+
+    status: int
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    began_ms: int
+    time_ms: int
+    offset: int
+
+
+def timed_out_of(context: RuleContext) -> list[dict[str, Any]]:
+    """The rows; empty if there are no transactions, or if the report is made only from tables."""
+    return context.look(TABLE).to_pylist() if context.table("transactions").num_rows else []
+
+
+class Reader(RecordReader):
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, "transaction_state", TABLE.records, "not used: its transactional id is unknown")
+        self._records: dict[str, list[_Record]] = {}
+
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        found = DecodedRecords(rows, self.schemas)
+        times = found.timestamps
+        names = (
+            *("transaction_status", "producer_id", "producer_epoch", "transaction_timeout_ms"),
+            "transaction_start_timestamp_ms",
+        )
+        ids = found.member(self.types, "key", "transactional_id").to_pylist()
+        values = zip(*(found.member(self.types, "value", name).to_pylist() for name in names), strict=True)
+        for at, (name, (status, producer, epoch, timeout, began)) in enumerate(zip(ids, values, strict=True)):
+            time_ms = None if times is None else times[at]
+            if name is not None and status is not None and time_ms is not None:
+                record = _Record(status, producer, epoch, timeout, began, int(time_ms), int(found.offsets[at]))
+                self._records.setdefault(name, []).append(record)
+        return ()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        found = [row for name, records in self._records.items() if (row := self._row(name, records)) is not None]
+        if found:
+            found.sort(key=lambda each: each["log_offset"])
+            yield batch_of(TABLE.schema, found)
+
+    def _row(self, name: str, records: list[_Record]) -> dict[str, Any] | None:
+        ends = [at for at, each in enumerate(records) if each.status == _PREPARE_COMMIT]
+        later = records[ends[-1] if ends else 0 :]
+        aborts = [(before, each) for before, each in pairwise(later) if each.status == _PREPARE_ABORT]
+        timeouts = [
+            {
+                "began_ms": before.began_ms,
+                "aborted_ms": each.time_ms,
+                "producer_epoch": each.epoch,
+                "log_offset": each.offset,
+            }
+            for before, each in aborts
+            if _timed_out(before, each) and _is_fenced(later, each)
+        ]
+        if not timeouts:
+            return None
+        last = records[-1]
+        committed = [records[at] for at in ends[-_LAST:] if records[at].began_ms >= 0]
+        return {
+            "transactional_id": name,
+            "producer_ids": sorted({each.producer_id for each in records}),
+            "timeout_ms": last.timeout_ms,
+            "committed_timestamp_ms": records[ends[-1]].time_ms if ends else None,
+            "slowest_ms": max((each.time_ms - each.began_ms for each in committed), default=None),
+            "timeouts": timeouts,
+            "aborts": len(aborts),
+            "log_timestamp_ms": last.time_ms,
+            "log_partition": self.context.partition,
+            "log_offset": last.offset,
+        }
+
+
+def _timed_out(before: _Record, abort: _Record) -> bool:
+    """Whether an abort is one of a coordinator, of a transaction that was open for its timeout."""
+    is_raised = (abort.producer_id, abort.epoch) != (before.producer_id, before.epoch)
+    began = before.began_ms
+    return before.status == _ONGOING and is_raised and began >= 0 and abort.time_ms - began >= abort.timeout_ms
+
+
+def _is_fenced(records: list[_Record], abort: _Record) -> bool:
+    """Whether the producer of an aborted transaction did nothing more: the next producer had to start."""
+    after = next((each for each in records if each.offset > abort.offset and each.status != _COMPLETE_ABORT), None)
+    return after is None or after.status == _EMPTY
