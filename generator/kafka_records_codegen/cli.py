@@ -116,7 +116,7 @@ def _load(options: argparse.Namespace) -> Model | None:
     ignored = unread(options.specs)
     if ignored:
         print(
-            f"note: these files are not read, because the names of specs end with .json: "
+            f"note: these files are ignored, because the name of a spec ends with .json: "
             f"{printable(', '.join(map(str, ignored)))}",
             file=sys.stderr,
         )
@@ -357,7 +357,7 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
         "--strict",
         action="store_true",
         help="treat warnings as errors: undefined types, fields that exist in no version, arrays of structs "
-        "without fields, fields that may be null in versions without them",
+        "without fields, fields that may be null in versions in which they do not exist",
     )
     return command
 

@@ -220,7 +220,9 @@ def _check_api_keys(files: Sequence[SpecFile], complete: bool) -> None:
             continue
         first = owners.setdefault((spec.type, spec.api_key), file)
         if first is not file:
-            spec.report("apiKey", f"{spec.api_key} is already the {spec.type} {first.spec.name} in {first.path}")
+            spec.report(
+                "apiKey", f"{spec.api_key} is already used by the {spec.type} {first.spec.name} in {first.path}"
+            )
     _check_stems(owners)
     if complete:
         _check_orphans(owners)

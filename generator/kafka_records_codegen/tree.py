@@ -117,7 +117,7 @@ def mark_of(files: Mapping[str, str]) -> Mark:
     """The mark that all the `files` of a tree start with."""
     marks = {Mark.read(text[:LONGEST]) for text in files.values()}
     if len(marks) != 1 or None in marks:
-        raise AssertionError(f"generated files start with one mark, found {marks}")
+        raise AssertionError(f"generated files must all start with the same mark, found {marks}")
     return next(mark for mark in marks if mark is not None)
 
 

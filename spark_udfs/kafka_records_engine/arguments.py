@@ -23,8 +23,8 @@ def texts(name: str, given: object) -> tuple[str, ...]:
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise _wrong(name, "a string or several", given)
-    return _all_texts(name, "a string or several", given)
+        raise _wrong(name, "a string or a list of strings", given)
+    return _all_texts(name, "a string or a list of strings", given)
 
 
 def names(name: str, given: object) -> tuple[str, ...]:

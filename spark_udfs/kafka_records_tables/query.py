@@ -148,7 +148,7 @@ def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
     for key in keys:
         kind = column_called(table, key.column).type
         if kind not in (*_ORDERED, "bool"):
-            raise QueryError(f"{key.column} is a {_kind(kind)}, and rows cannot be sorted by it")
+            raise QueryError(f"rows cannot be sorted by {key.column}, because it is a {_kind(kind)}")
     named = {key.column for key in keys}
     return (*keys, *(Key(name) for name in table.sort if name not in named))
 
@@ -164,8 +164,8 @@ def condition(table: Table, text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise QueryError(
-            f"{text!r} is not a condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > "
-            ">= and ~ (contains), or COLUMN is null, or COLUMN is not null"
+            f"{text!r} is not a valid condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < "
+            "<= > >= and ~ (contains), or COLUMN is null, or COLUMN is not null"
         )
     column = column_called(table, match[1])
     if match[2]:
@@ -211,7 +211,7 @@ def _value(column: Column, text: str) -> str | int | float | bool | datetime:
         raise QueryError(f"{column.name} is an {kind}, and {text!r} is not a whole number")
     number, most = int(text), 1 << (_BITS[kind] - 1)
     if not -most <= number < most:
-        raise QueryError(f"{column.name} is an {kind}, and {text} is outside of its range")
+        raise QueryError(f"{column.name} is an {kind}, and {text} is outside its range")
     return number
 
 

@@ -167,8 +167,12 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
     for arguments, sentence in {
         ("counts",): "the following arguments are required: SOURCE (or --bootstrap)",
         ("counts", str(quiet.data), *at): "--bootstrap reads brokers, and SOURCE reads files: give only one of them",
-        ("counts", str(quiet.data), "--command-config", str(missing)): "--command-config is for the "
-        "brokers of --bootstrap: give both",
+        (
+            "counts",
+            str(quiet.data),
+            "--command-config",
+            str(missing),
+        ): "--command-config works only with --bootstrap: give both",
         ("counts", "--bootstrap", "localhost"): "argument --bootstrap: invalid broker 'localhost': write HOST:PORT",
     }.items():
         assert said(*arguments) == (2, f"kafka-records {arguments[0]}: error: {sentence}"), arguments

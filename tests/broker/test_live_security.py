@@ -389,7 +389,7 @@ def test_somebody_who_never_answers_and_somebody_who_is_no_broker() -> None:
         thread.start()
         said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "2000"})
         thread.join()
-        assert said == f"{HOST}:{port}: the response is not that of a Kafka broker"
+        assert said == f"{HOST}:{port}: the response does not come from a Kafka broker"
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------

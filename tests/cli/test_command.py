@@ -337,7 +337,7 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert _complaint() == (
-        "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME."
+        "Spark needs Java 17 or later, but there is no java on PATH: install a JDK or set JAVA_HOME."
     )
 
 
@@ -353,5 +353,5 @@ def test_a_java_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     path = _java(tmp_path, "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert _complaint() == (
-        f"Spark needs Java 17 or later, and {path} does not report its version: install a JDK or set JAVA_HOME."
+        f"Spark needs Java 17 or later, but {path} does not report its version: install a JDK or set JAVA_HOME."
     )

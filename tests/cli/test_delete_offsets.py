@@ -201,7 +201,7 @@ def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> N
     path.write_bytes(content)
     with pytest.raises(CommandError) as caught:
         of_file(str(path), whole=False)
-    rest = "this is not a list of offsets: write one with `kafka-records table deletable_offsets … --format json`"
+    rest = "this is not a list of offsets: create one with `kafka-records table deletable_offsets … --format json`"
     assert str(caught.value) == f"{path}: {what}: {rest}"
 
 
@@ -299,8 +299,8 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"x\n", "it has no column group_id (required: group_id, topic, partition, offset)"),
-        (b"{}\n", "line 1: it has no group_id (required: group_id, topic, partition, offset)"),
+        (b"x\n", "it has no field column group_id (required: group_id, topic, partition, offset)"),
+        (b"{}\n", "line 1: it has no field group_id (required: group_id, topic, partition, offset)"),
         (
             b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n',
             "line 1: unknown kind of line 'other'",

@@ -210,7 +210,7 @@ def test_a_group_that_changed_behind_a_lost_answer_stays(deleted: Path) -> None:
 def test_five_lost_answers_end_the_run(deleted: Path) -> None:
     brokers = Coordinators()
     brokers.lose, brokers.heard = 9, False
-    with pytest.raises(CommandError, match="group g: no answer to 5 requests"):
+    with pytest.raises(CommandError, match="group g: no response to 5 requests"):
         delete(brokers, both(), deleted)
     assert restorable(deleted) == brokers.held
 

@@ -32,7 +32,7 @@ def test_table_prints_what_it_prints_of_the_segments(saved: Path, capsys: pytest
         _, expected, _ = run(capsys, "table", name, CAPTURE, "--format", "json")
         status, found, said = run(capsys, "table", name, saved, "--format", "json")
         assert (status, found) == (0, expected)
-        assert f"note: {saved}: column key is taken for key, hex digits; column value is taken for value, hex" in said
+        assert f"note: {saved}: column key is used as key, hex digits; column value is used as value, hex" in said
         assert "in 1 file of " in said
 
 
@@ -97,7 +97,10 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
     [
         (["--saved-column", "value"], "argument --saved-column: 'value' is not RAW=NAME, as value=payload"),
         (["--saved-column", "valeu=x"], "raw rows have no column 'valeu', only topic, partition, offset"),
-        (["--saved-encoding", "base32"], "'base32' is not one of base64, hex, text, nor key=… or value=… of these"),
+        (
+            ["--saved-encoding", "base32"],
+            "'base32' is not one of base64, hex, text, or key=… or value=… with one of these",
+        ),
         (["--saved-format", "excel"], "invalid choice: 'excel'; choose one of parquet"),
         (["--saved-time-unit", "min"], "invalid choice: 'min'; choose one of s, ms, us, ns"),
         (["--bootstrap", "h:1", "--saved-format", "csv"], "--bootstrap reads brokers, and SOURCE reads files"),
@@ -124,7 +127,7 @@ def test_times_are_in_the_unit_that_is_said(tmp_path: Path, capsys: pytest.Captu
 def test_brokers_are_not_saved(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, said = run(capsys, "counts", "--bootstrap", "localhost:1", "--saved-format", "csv")
     assert status == 2
-    assert "--saved-column and all other --saved-… are for files: leave them out with --bootstrap" in said
+    assert "--saved-column and all other --saved-… options are for files: leave them out with --bootstrap" in said
 
 
 def test_a_wrong_encoding_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

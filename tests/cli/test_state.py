@@ -47,7 +47,7 @@ def test_what_does_not_go_together(segments: str, tmp_path: Path, arguments: tup
 def test_tables_of_which_nothing_is_kept(segments: str, tmp_path: Path) -> None:
     ran = run("table", "log_ends", segments, "--state", str(tmp_path / "state"))
     assert ran.status == 2
-    what = "log_ends: no records of a coordinator's topic are read, and state keeps no others: leave out state"
+    what = "log_ends: state keeps only records of coordinators' topics, and none are read here: leave out state"
     assert what in ran.err
 
 

@@ -158,7 +158,7 @@ def test_a_transaction_whose_marker_cannot_be_read_is_not_guessed(tmp_path: Path
     lines = ran.err.splitlines()
     assert lines[0] == (
         f"{path}: byte {len(batch(0, [commit('a', 1)]))}, batch at offset 1: record at offset 1: the commit of group a "
-        "for t-0: it is unknown how the transaction of producer 7 ended: its marker was not read "
+        "for t-0: it is unknown how the transaction of producer 7 ended, because its marker was not read "
         "(its row is left out: this offset or an older one may be the committed one)"
     )
     assert lines[2:4] == [
@@ -179,12 +179,12 @@ def test_another_topic_than_that_of_the_table(tmp_path: Path) -> None:
     ran = run("table", "groups", str(tmp_path), "--topic", "__transaction_state")
     assert (ran.status, ran.err.splitlines()[0]) == (
         2,
-        "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about "
+        "kafka-records table: error: --topic: the table groups is computed from __consumer_offsets, not from "
         "__transaction_state; tables about that: transactions",
     )
     ran = run("table", "groups", str(tmp_path), "--topic", "orders")
     assert ran.err.splitlines()[0] == (
-        "kafka-records table: error: --topic: the table groups is about __consumer_offsets, not about orders"
+        "kafka-records table: error: --topic: the table groups is computed from __consumer_offsets, not from orders"
     )
 
 

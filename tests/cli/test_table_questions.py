@@ -187,7 +187,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
-        ("groups", ("--within", "24h"), "--within: groups has no such option; it is for expirations"),
+        ("groups", ("--within", "24h"), "--within: groups does not have this option; it is an option of expirations"),
         (
             "expirations",
             ("--within", "24h", "--at", "now"),
@@ -403,11 +403,11 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         ),
         (
             ("--output", "-"),
-            "argument --output: must be a file, not -; the result goes to standard output without it",
+            "argument --output: must be a file, not -; the result goes to standard output without this option",
         ),
         (
             ("--findings", "-"),
-            "argument --findings: must be a file, not -; findings go to standard error without it",
+            "argument --findings: must be a file, not -; findings go to standard error without this option",
         ),
         (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
         (("--findings", "."), ".: is a directory, but --findings needs a file"),
@@ -435,7 +435,7 @@ def test_findings_have_a_file_of_their_own(tmp_path: Path) -> None:
     message = f"{link} is also the --output file: give --findings another file"
     assert complaint(run(*arguments, str(link), "--overwrite")) == message
     assert result.read_text() == "kept"
-    message = f"{segment}: is one of the files that are read: write the result to another file"
+    message = f"{segment}: is one of the input files: write the result to another file"
     assert complaint(run(*arguments, str(segment), "--overwrite")) == message
     onto = ("--format", "csv", "--output", str(segment), "--overwrite")
     assert complaint(run("table", "groups", str(segment.parent), *onto)) == message
@@ -473,9 +473,9 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
     [
         (
             UnknownTransactions("__consumer_offsets", 3, 7),
-            "__consumer_offsets-3: it is unknown whether the record at offset 7 was written in a transaction, and "
-            "whether that was committed. To count such records as committed, although some may belong to aborted or "
-            "open transactions, use --assume committed",
+            "__consumer_offsets-3: it is unknown whether the record at offset 7 was written in a transaction, or "
+            "whether that transaction was committed. To count such records as committed, although some may belong to "
+            "aborted or open transactions, use --assume committed",
         ),
         (
             WorkerEnded("__consumer_offsets-3", -9),

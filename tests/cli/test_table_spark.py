@@ -113,5 +113,5 @@ def test_no_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME."
+    message = "Spark needs Java 17 or later, but there is no java on PATH: install a JDK or set JAVA_HOME."
     assert run("table", "groups", str(tmp_path), "--engine", "spark") == (2, "", f"kafka-records: {message}\n")

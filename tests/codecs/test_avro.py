@@ -197,17 +197,17 @@ def test_unknown_tagged_fields_need_not_be_there() -> None:
     ("cls", "row", "text"),
     [
         (OffsetCommitKey, [], "OffsetCommitKey: the message must be a dict, found list"),
-        (OffsetCommitKey, {"groop": "g"}, "OffsetCommitKey: the message has no member 'groop'"),
+        (OffsetCommitKey, {"groop": "g"}, "OffsetCommitKey: the message has the key 'groop', which is not a field"),
         (
             OffsetCommitKey,
             {"unknown_tagged_fields": []},
-            "OffsetCommitKey: the message has no member 'unknown_tagged_fields'",
+            "OffsetCommitKey: the message has the key 'unknown_tagged_fields', which is not a field",
         ),
         (GroupMetadataValue, {"members": "m"}, "GroupMetadataValue: members must be a list, found str"),
         (
             GroupMetadataValue,
             {"members": [{}, {"member_id": "m", "x": 1}]},
-            "GroupMetadataValue: members[1] has no member 'x'",
+            "GroupMetadataValue: members[1] has the key 'x', which is not a field",
         ),
         (
             GroupMetadataValue,
@@ -217,17 +217,20 @@ def test_unknown_tagged_fields_need_not_be_there() -> None:
         (
             GroupMetadataValue,
             {"members": [{"unknown_tagged_fields": [{"tag": 1}]}]},
-            "GroupMetadataValue: members[0].unknown_tagged_fields[0] must be a dict of tag and data, found {'tag': 1}",
+            "GroupMetadataValue: members[0].unknown_tagged_fields[0] must be a dict with tag and data, found {'tag': "
+            "1}",
         ),
         (
             FetchRequest,
             {"topics": [{"topic_id": "short"}]},
-            "FetchRequest: topics[0].topic_id must be a uuid as 22 characters of URL-safe base64, found 'short'",
+            "FetchRequest: topics[0].topic_id must be a uuid, written as 22 characters of URL-safe base64, found "
+            "'short'",
         ),
         (
             FetchRequest,
             {"topics": [{"topic_id": bytes(16)}]},
-            f"FetchRequest: topics[0].topic_id must be a uuid as 22 characters of URL-safe base64, found {bytes(16)!r}",
+            "FetchRequest: topics[0].topic_id must be a uuid, written as 22 characters of URL-safe base64, found "
+            f"{bytes(16)!r}",
         ),
     ],
     ids=lambda value: value.rpartition(": ")[2][:40] if isinstance(value, str) else "",

@@ -412,8 +412,8 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
             {"key": {"type": 9, "hex": "0008"}, "value": None},
             "key.hex starts with type 8, but key.type is 9",
         ),
-        ({"key": {"type": 9, "hex": "x"}, "value": None}, "key.hex is not text in hex"),
-        ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not text in hex"),
+        ({"key": {"type": 9, "hex": "x"}, "value": None}, "key.hex is not a hexadecimal string"),
+        ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not a hexadecimal string"),
         (
             {"key": {"type": 9, "hex": "0009"}, "value": VALUE_JSON},
             "value is not in hex, but the key is: give both as data or both as hex",

@@ -117,7 +117,7 @@ class TestRevisions:
         assert "or a git revision in my specs: there is no such revision" in unusable("nine", "my specs")
         said = "If it is a git revision, give a folder in it, as nine:"
         assert said in unusable("nine", "ten")
-        assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
+        assert "../gone is outside the repository" in unusable("main:../gone", "my specs")
         assert "or a git revision in my specs: " in unusable("--output=x", "my specs")
 
     def test_a_folder_outside_of_git(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ class TestRevisions:
         specs = folder(tmp_path / "specs", key(), value())
         assert unusable("main", str(specs)) == (
             "main: not a folder, a jar, or a release such as 4.3.1; it cannot be a git revision, because "
-            f"{specs} is in no git repository: clone the repository, or give a second folder"
+            f"{specs} is not in a git repository: clone the repository, or give a second folder"
         )
 
     def test_a_folder_that_was_not_there(self, repository: Path) -> None:

@@ -127,7 +127,7 @@ def test_files_that_only_look_like_specs_are_named(
     (specs / "Pong.yaml").write_text("type: data", encoding="utf-8")
     assert run(specs, tmp_path / "acme") == 0
     first = capsys.readouterr().err.splitlines()[0]
-    assert first == f"note: these files are not read, because the names of specs end with .json: {specs / 'Pong.yaml'}"
+    assert first == f"note: these files are ignored, because the name of a spec ends with .json: {specs / 'Pong.yaml'}"
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(
@@ -142,7 +142,7 @@ def test_names_do_not_reach_the_terminal_as_they_are(
     capsys.readouterr()
     assert run(specs, out) == 1
     assert capsys.readouterr().err == (
-        f"note: these files are not read, because the names of specs end with .json: {specs}/{shown}\n"
+        f"note: these files are ignored, because the name of a spec ends with .json: {specs}/{shown}\n"
         f"{out} contains files that kafka-records-codegen did not write; nothing was written.\n"
         f"  {out}/{shown}\n"
         "Choose a folder for --out that contains nothing else.\n"

@@ -125,10 +125,8 @@ def test_a_ring_of_very_many_structs() -> None:
 
 
 def too_many(count: int, together: str = "") -> str:
-    return (
-        f"specs/Foo.json: fields: {count} fields, those of a struct counted at each use{together}; "
-        "the limit is 10000, because Spark types, pages and wire layouts repeat them all"
-    )
+    return f"specs/Foo.json: fields: {count} fields, counting those of a struct at each use{together}; the limit is "
+    "10000, because Spark types, pages and wire layouts repeat them all"
 
 
 def test_structs_that_double() -> None:
@@ -184,7 +182,8 @@ def test_the_longest_default(letters: str) -> None:
 @pytest.mark.parametrize(("letters", "size"), [("x" * 32768, 32768), ("é" * 16384, 32768)])
 def test_a_default_that_cannot_be_encoded(letters: str, size: int) -> None:
     assert short(write(Foo=spec(field("A", "string", default=letters)))) == [
-        f"specs/Foo.json: fields[0].default: the default of a string has at most 32767 bytes of UTF-8, found {size}"
+        "specs/Foo.json: fields[0].default: the default of a string can have at most 32767 bytes of UTF-8, found "
+        f"{size}"
     ]
 
 

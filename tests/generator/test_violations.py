@@ -152,8 +152,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         ("[]", "$: a spec must be one JSON object, found an array"),
         (spec(type="request", name="FooRequest"), "apiKey: is missing; a message of type request needs its number"),
         (spec(type="metadata", apiKey=""), "apiKey: is missing; a message of type metadata needs its number"),
-        (spec(type="request", apiKey=1), "name: the name of a request ends with Request, found 'Foo'"),
-        (spec(type="response", apiKey=1), "name: the name of a response ends with Response, found 'Foo'"),
+        (spec(type="request", apiKey=1), "name: the name of a request must end with Request, found 'Foo'"),
+        (spec(type="response", apiKey=1), "name: the name of a response must end with Response, found 'Foo'"),
         (spec(apiKey=32768), "apiKey: must be a whole number between -32768 and 32767, found the number 32768"),
         (spec(apiKey="1x"), "apiKey: must be a whole number between -32768 and 32767, found '1x'"),
         (spec(apiKey=True), "apiKey: must be a whole number between -32768 and 32767, found true"),
@@ -224,7 +224,7 @@ def test_message_rules(text: str, problem: str) -> None:
         ),
         (field(type_="[]records"), "type: arrays of records are not supported"),
         (field(type_="Bar-Baz"), f"type: unknown type 'Bar-Baz'; it is {TYPES}"),
-        ({"name": "A", "versions": "0"}, f"type: is missing; it is {TYPES}"),
+        ({"name": "A", "versions": "0"}, f"type: is missing; it must be {TYPES}"),
         ({"name": "A", "type": "int8"}, "versions: is missing; write a range such as 0+"),
         ({"type": "int8", "versions": "0"}, "name: is missing"),
         (field(fields=[field()]), "fields: only structs and arrays have fields, but this is int32"),
@@ -239,7 +239,10 @@ def test_message_rules(text: str, problem: str) -> None:
             field(type_="[]int32", entityType="producerId"),
             "entityType: producerId needs the type int64 or []int64, but this is []int32",
         ),
-        (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, but this is int32"),
+        (
+            field(flexibleVersions="1+"),
+            "flexibleVersions: only string and bytes fields can have their own flexibleVersions, but this is int32",
+        ),
         (
             field(type_="string", flexibleVersions="0+"),
             "flexibleVersions: may contain only versions in which the message is flexible (1+), found 0+",
@@ -284,7 +287,7 @@ def test_field_rules(wrong: dict[str, Any], problem: str) -> None:
 
 
 FLOAT64 = "the default of a float64 must be a number such as 1.5, 1e3, NaN or -Infinity, found"
-INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, found"
+INT8 = "the default of int8 must be a whole number, decimal or hexadecimal with 0x, found"
 
 
 @pytest.mark.parametrize(
@@ -316,13 +319,13 @@ INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, fo
             )
             for text in ("AAAA", "AAAAAAAAAAAAAAAAAAAA+A", "AAAAAAAAAAAAAAAAAAAAAA=", "A" * 24)
         ),
-        ("bytes", "AA", "the default of bytes is empty (leave the attribute out) or 'null', found 'AA'"),
-        ("Bar", "{}", "the default of a struct is empty (leave the attribute out) or 'null', found '{}'"),
+        ("bytes", "AA", "the default of bytes must be empty (leave the attribute out) or 'null', found 'AA'"),
+        ("Bar", "{}", "the default of a struct must be empty (leave the attribute out) or 'null', found '{}'"),
         (
             "string",
             "null",
-            "null can only be the default if all versions may be null: "
-            "the field has versions 0+, nullableVersions: none",
+            "null can be the default only if the field is nullable in all its versions: it has versions 0+, but "
+            "nullableVersions none",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_no_java(bin_dir: Path) -> None:
     assert run("java", bin_dir) == (
         1,
         "",
-        "Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME.\n",
+        "Spark needs Java 17 or later, but there is no java on PATH: install a JDK or set JAVA_HOME.\n",
     )
 
 

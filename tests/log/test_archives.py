@@ -272,8 +272,8 @@ def test_a_member_that_claims_more_than_a_segment_can_have(tmp_path: Path) -> No
     data[at : at + 4] = (0xF0000000).to_bytes(4, "little")
     path = saved(tmp_path, "b.zip", bytes(data))
     assert refusal(path) == (
-        f"{path}: a file in it claims 4026531840 bytes, more than a segment file can have: unpack it and give the "
-        "folder"
+        f"{path}: a file in it claims to have 4026531840 bytes, more than a segment file can have: unpack it and give "
+        "the folder"
     )
     info = tarfile.TarInfo("t-0/" + FILE)
     info.size = 1 << 40
@@ -309,7 +309,9 @@ def test_a_head_of_absurd_size(tmp_path: Path) -> None:
     head.type, head.size = tarfile.XHDTYPE, 1 << 31
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(head.tobuf() + bytes(10_240), codec))
-        assert refusal(path) == f"{path}: one of its headers claims {1 << 31} bytes: unpack it and give the folder"
+        assert (
+            refusal(path) == f"{path}: one of its headers claims to have {1 << 31} bytes: unpack it and give the folder"
+        )
 
 
 def test_more_members_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

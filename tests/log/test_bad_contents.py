@@ -42,9 +42,9 @@ def inner(magic: int, offset: int, attributes: int = 0) -> bytes:
     ("second", "why"),
     [
         (b"12345", "inner message 2 needs 12 bytes for its header, but 5 are left"),
-        (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims 99 bytes, but 4 are left"),
-        (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims 3 bytes, but 99 are left"),
-        (inner(1, 1), "inner message 2 has magic 1, but its wrapper has 0"),
+        (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims to have 99 bytes, but 4 are left"),
+        (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims to have 3 bytes, but 99 are left"),
+        (inner(1, 1), "inner message 2 has magic 1, but its wrapper has magic 0"),
         (inner(0, 1, 1), "inner message 2 is itself compressed"),
         (
             with_right_crc(inner(0, 1)[:18] + pack(">i", 9) + b"1234"),
@@ -71,7 +71,7 @@ def test_a_wrapper_of_magic_1_with_an_impossible_offset(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: wrapper(1, inner(1, 0) + inner(1, 20))})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0, batch at offset 12: the wrapper's offset is less than the 20 of its last message"
+        f"{FILE}: byte 0, batch at offset 12: the wrapper's offset is less than 20, the offset of its last message"
         " (0 records delivered, the rest of its records are lost)"
     ]
 

@@ -273,7 +273,7 @@ def test_bytes_that_do_not_decompress(tmp_path: Path, codec: str) -> None:
     (entry,) = entries_of(case(f"magic 2 {codec} three records"))
     why = {
         "gzip": "the gzip data is broken: decompressing data: incorrect header check",
-        "snappy": "5 bytes of snappy data cannot hold the 10938 bytes they claim",
+        "snappy": "5 bytes of snappy data cannot decompress to the 10938 bytes that they claim",
         "lz4": "the lz4 data ends too early",
         "zstd": "the zstd data is broken: Unknown frame descriptor",
     }[codec]
@@ -318,8 +318,8 @@ def inside(size: int, rest: bytes) -> bytes:
         (b"", "record 2 of 3 is missing"),
         (b"\x80", "record 2 of 3 ends inside a varint"),
         (b"\xff" * 9, "record 2 of 3 has a varint that does not end"),
-        (inside(50, bytes(9)), "record 2 of 3 claims 50 bytes, but 9 are left"),
-        (inside(-2, bytes(9)), "record 2 of 3 claims -2 bytes, but 9 are left"),
+        (inside(50, bytes(9)), "record 2 of 3 claims to have 50 bytes, but 9 are left"),
+        (inside(-2, bytes(9)), "record 2 of 3 claims to have -2 bytes, but 9 are left"),
         (inside(0, b""), "record 2 of 3 ends inside a varint"),
         (inside(4, bytes(4)), "record 2 of 3 ends inside a varint"),
         (inside(6, b"\0\0\0\x10\0\0"), "record 2 of 3 has a key of 8 bytes, but 2 are left"),

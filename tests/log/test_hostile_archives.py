@@ -64,7 +64,8 @@ class TestTar:
             assert said.startswith(f"{DAMAGED}unexpected end of data)")
         else:
             assert said == (
-                f"a file in it claims {size} bytes, more than a segment file can have: unpack it and give the folder"
+                f"a file in it claims to have {size} bytes, more than a segment file can have: unpack it and give the "
+                "folder"
             )
 
     @pytest.mark.parametrize("size", [-1, -512, -1536, -(2**80)])
@@ -74,7 +75,7 @@ class TestTar:
     @pytest.mark.parametrize("size", [2**40, -1024])
     def test_a_head_of_absurd_size(self, tmp_path: Path, ending: str, size: int) -> None:
         said = refusal(self.made(tmp_path, ending, tar(size, kind=tarfile.GNUTYPE_LONGNAME)))
-        assert f"one of its headers claims {size} bytes" in said
+        assert f"one of its headers claims to have {size} bytes" in said
 
     @pytest.mark.parametrize("number", ["99999999999999999999999", "-5", "-2048", "nan"])
     def test_a_size_in_words(self, tmp_path: Path, ending: str, number: str) -> None:

@@ -254,7 +254,7 @@ def test_old_formats(tmp_path: Path, name: str) -> None:
     [
         (8, pack(">i", 3), "no batch can start here"),
         (16, b"\x09", "no batch can start here"),
-        (0, pack(">q", 1), "the offsets are not higher than the ones before them"),
+        (0, pack(">q", 1), "the offsets do not increase"),
     ],
 )
 def test_damage_ends_the_count_and_not_the_times(tmp_path: Path, at: int, new: bytes, trouble: str) -> None:

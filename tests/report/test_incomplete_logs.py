@@ -88,7 +88,7 @@ def test_only_places_that_a_group_consumes_can_be_missing() -> None:
     assert without_end(context, ["g"], ["prices"]) == []
     finding = ReportFinding("k", Level.HIGH, "t", "It waits.", group_ids=("g",), scale={"records_waiting": 3})
     assert with_known_counts(context, finding).problem == (
-        'It waits. Of "orders" (partitions 0, 2), the counts of records include only what commits show, because the '
+        'It waits. For "orders" (partitions 0, 2), the counts of records include only what commits show, because the '
         "ends of these logs are unknown."
     )
     uncounted = ReportFinding("k", Level.HIGH, "t", "It waits.", group_ids=("g",), scale={"records_waiting": 0})
@@ -112,7 +112,8 @@ def test_missing_share_state_may_be_in_a_missing_log(is_there: bool) -> None:
         "group_id": "g",
         "topic": "queue",
         "partition": 0,
-        "detail": "the group calls partition 0 of topic 'queue' initialized, and it has no state: reading is refused",
+        "detail": "the group lists partition 0 of topic 'queue' as initialized, but it has no state: reading is "
+        "refused",
         "log_timestamp_ms": END_MS - HOUR,
     }
     ends = [_end(1, 5, SHARE_STATE), *([_end(0, 5, SHARE_STATE)] if is_there else [])]

@@ -281,7 +281,7 @@ def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Pat
     diff = report_diff(report, earlier_report(written(earlier, tmp_path / "old.json")))
     lately = length(report.findings[0].thresholds["offsets_reset.lately"])
     assert diff.notes == (
-        f"the earlier report is of another source, /old, and this one of {report.request.source}",
+        f"the earlier report is about another source, /old, and this one about {report.request.source}",
         "the earlier report is about a later moment, 2109-05-15 07:35:11 UTC: findings called new were over by then, "
         "and findings called gone came later",
         "findings may have changed only because of this: retention was 1 h and is 7 d; partitions was t=3 and is not "

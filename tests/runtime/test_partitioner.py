@@ -76,7 +76,7 @@ class TestPartitionFor:
 
     @pytest.mark.parametrize("partitions", [0, -50])
     def test_no_partitions(self, partitions: int) -> None:
-        with pytest.raises(ValueError, match=rf"^a topic has at least one partition, got {partitions}$"):
+        with pytest.raises(ValueError, match=rf"^a topic must have at least one partition, got {partitions}$"):
             partition_for("group", partitions)
 
 

@@ -301,9 +301,9 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("bootstrap", "config", "text"),
     [
-        (3, None, "bootstrap must be a string or several, not 3"),
-        (b"a:1", None, "bootstrap must be a string or several, not b'a:1'"),
-        (["a:1", 2], None, "bootstrap must be a string or several, but 2 is not"),
+        (3, None, "bootstrap must be a string or a list of strings, not 3"),
+        (b"a:1", None, "bootstrap must be a string or a list of strings, not b'a:1'"),
+        (["a:1", 2], None, "bootstrap must be a string or a list of strings, but 2 is not"),
         ("a:1", 3, "config must be a ClientConfig, the path of a properties file, or a mapping, not int"),
         ("a:1", {3: "x"}, "the name of a property must be a string, not 3"),
         ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password must be a string, not bytes"),

@@ -202,7 +202,7 @@ def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
     assert offsets_of(found) == [*range(50), *range(100, 150)]
     (finding,) = context.findings
     assert (finding.severity, finding.records, finding.file) == ("damage", 50, str(path))
-    assert "part 2 cannot be read, with offsets from 50 to 99: " in str(finding)
+    assert "part 2, with offsets 50 to 99, cannot be read: " in str(finding)
     assert context.log.holes == [49]
 
 

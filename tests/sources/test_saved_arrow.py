@@ -134,7 +134,7 @@ def test_a_batch_that_is_damaged_leaves_the_others(tmp_path: Path) -> None:
     assert rows["offset"].to_pylist() == [2, 3, 4, 5]
     (finding,) = context.findings
     assert str(finding).endswith(
-        "part 1 cannot be read, with offsets from 0 to 1: Offset invariant failure: offset for slot 1 out of bounds: "
+        "part 1, with offsets 0 to 1, cannot be read: Offset invariant failure: offset for slot 1 out of bounds: "
         "1073741824 > 12 (its other records are left out)"
     )
 

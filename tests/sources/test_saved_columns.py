@@ -66,7 +66,7 @@ def test_what_sparks_kafka_source_saves(tmp_path: Path) -> None:
     assert found["timestamp_type"].to_pylist() == ["create", "log_append"] * 4
     assert found["transaction"].null_count == found["producer_id"].null_count == 8
     assert notes(SavedRows(tmp_path)) == [
-        "column timestamp is taken for timestamp_ms; column timestampType is taken for timestamp_type"
+        "column timestamp is used as timestamp_ms; column timestampType is used as timestamp_type"
     ]
 
 
@@ -84,8 +84,8 @@ def test_what_kcat_prints(tmp_path: Path) -> None:
     assert found["timestamp_ms"].to_pylist() == [1_700_000_000_000] * 2
     assert found["timestamp_type"].to_pylist() == ["create"] * 2
     assert notes(source) == [
-        "column ts is taken for timestamp_ms; column tstype is taken for timestamp_type; column key is taken for "
-        "key, bytes as they are in the text; column payload is taken for value, bytes as they are in the text"
+        "column ts is used as timestamp_ms; column tstype is used as timestamp_type; column key is used as key, bytes "
+        "as they are in the text; column payload is used as value, bytes as they are in the text"
     ]
 
 
@@ -113,7 +113,7 @@ def test_what_sink_connectors_write(tmp_path: Path) -> None:
     assert found["partition"].to_pylist() == [2] * 8
     assert found["timestamp_ms"].to_pylist() == [1_769_860_800_500] * 8
     assert notes(source) == [
-        "column timestamp is taken for timestamp_ms; column key is taken for key, base64; names of files are taken for "
+        "column timestamp is used as timestamp_ms; column key is used as key, base64; names of files are taken for "
         "topic; names of files are taken for partition"
     ]
     folder = tmp_path / "topics" / "u" / "partition=4"
@@ -241,7 +241,7 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "a.parquet")
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
-        f"there is no control, but in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
+        f"there is no control, but in {tmp_path / 'a.parquet'} control is used as control: read files of one kind at "
         'a time, or choose the column with columns={"control": "…"}, '
         "--saved-column control=…, or the option 'savedColumns' in Spark"
     )

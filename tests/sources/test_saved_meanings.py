@@ -240,14 +240,14 @@ def test_units_of_times_are_told_by_their_size(times: list[Any], read: list[Any]
     for source in (SavedRows(tmp_path / "rows.parquet"), SavedRows(tmp_path / "rows.csv", encoding="hex")):
         (log,) = source.partitions("t")
         assert table_of(log)[0]["timestamp_ms"].to_pylist() == read
-        assert notes(source) == [f"column ts is taken for timestamp_ms{unit}"]
+        assert notes(source) == [f"column ts is used as timestamp_ms{unit}"]
 
 
 def test_units_of_times_may_be_said(tmp_path: Path) -> None:
     seconds = simple_rows([0, 1]).append_column("ts", pa.array([1_700_000_000, 1_700_000_000_000]))
     pq.write_table(seconds, tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "the numbers of the column ts, taken for timestamp_ms, look like times since 1970 in s and ms; set their "
+        "the numbers of the column ts, used as timestamp_ms, look like times since 1970 in s and ms; set their "
         'unit with time_unit="s", "ms", "us" or "ns" (--saved-time-unit; savedTimeUnit in Spark)'
     )
     (log,) = SavedRows(tmp_path, time_unit="ms").partitions("t")

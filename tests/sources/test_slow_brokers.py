@@ -306,7 +306,7 @@ def test_what_was_read_before_the_limit_is_given_and_the_rest_is_damage() -> Non
         assert first[0] == [0, 1, 2]
         (finding,) = second[1].findings
         assert (second[0], finding.severity, finding.reason) == ([], "damage", UNREACHABLE_LOG)
-        assert "the time limit of 0.5 s is over" in finding.what
+        assert "the time limit of 0.5 s has passed" in finding.what
 
 
 def test_a_broker_that_makes_progress_for_ever_ends_at_the_limit() -> None:
@@ -318,7 +318,7 @@ def test_a_broker_that_makes_progress_for_ever_ends_at_the_limit() -> None:
             offsets, context = read(live.partitions(TOPIC)[0])
         (finding,) = context.findings
         assert offsets == list(range(len(offsets)))
-        assert "the time limit of 0.3 s is over" in finding.what
+        assert "the time limit of 0.3 s has passed" in finding.what
         assert (finding.base_offset, finding.consequence) == (
             len(offsets),
             f"offsets {len(offsets)} to 999999 are not read",
@@ -331,7 +331,7 @@ def test_nobody_is_asked_after_the_limit() -> None:
         groups = GroupRequests(broker.address, timeout=0.001)
         time.sleep(0.01)
         for ask in (live.topics, lambda: live.partitions(TOPIC), groups.groups, lambda: groups.fetch({"g": None})):
-            with pytest.raises(LogSourceError, match=r"the time limit of 0\.001 s is over"):
+            with pytest.raises(LogSourceError, match=r"the time limit of 0\.001 s has passed"):
                 ask()
         assert broker.asked == []
         context = Context()
@@ -358,7 +358,7 @@ def test_commands_end_at_the_limit_with_status_1(
         printed = capsys.readouterr()
         assert status == 1, printed.err
         # The report has the part that was read.
-        assert "the time limit of 1 s is over" in (printed.out if command[0] == "report" else printed.err)
+        assert "the time limit of 1 s has passed" in (printed.out if command[0] == "report" else printed.err)
         assert "g0" in printed.out or command == ["counts"]
 
 

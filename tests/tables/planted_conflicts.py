@@ -227,32 +227,32 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a subscription that lacks a topic": (_subscribed(2, b"\0\1t"), None),
     "a subscription of fewer than no topics": (
         _subscribed(-2),
-        _PASSED_OVER.format("it claims -2 topics, but 0 bytes are left"),
+        _PASSED_OVER.format("it claims to have -2 topics, but 0 bytes are left"),
     ),
     "a subscription of too many topics": (
         _subscribed(4, b"\0\1t"),
-        _PASSED_OVER.format("it claims 4 topics, but 3 bytes are left"),
+        _PASSED_OVER.format("it claims to have 4 topics, but 3 bytes are left"),
     ),
     "a topic of fewer than no bytes": (
         _subscribed(1, b"\xff\xff"),
-        _PASSED_OVER.format("it claims a topic of -1 bytes, but 0 are left"),
+        _PASSED_OVER.format("it claims to have a topic of -1 bytes, but 0 are left"),
     ),
     "a topic that ends too early": (
         _subscribed(1, b"\0\2t"),
-        _PASSED_OVER.format("it claims a topic of 2 bytes, but 1 are left"),
+        _PASSED_OVER.format("it claims to have a topic of 2 bytes, but 1 are left"),
     ),
     "user data that ends too early": (
         _subscribed(1, b"\0\1t", 2, b"u"),
-        _PASSED_OVER.format("it claims user data of 2 bytes, but 1 are left"),
+        _PASSED_OVER.format("it claims to have user data of 2 bytes, but 1 are left"),
     ),
     "of two broken subscriptions first one that claims": (
         _all_subscribed({"b": _CUT, "a": _TOO_MANY}),
-        _PASSED_OVER.format("it claims 4 topics, but 0 bytes are left"),
+        _PASSED_OVER.format("it claims to have 4 topics, but 0 bytes are left"),
     ),
     "of two broken subscriptions first one that ends": (_all_subscribed({"b": _TOO_MANY, "a": _CUT}), None),
     "of twelve subscriptions first one that claims": (
         _all_subscribed(_of_many(12)),
-        _PASSED_OVER.format("it claims 4 topics, but 0 bytes are left"),
+        _PASSED_OVER.format("it claims to have 4 topics, but 0 bytes are left"),
     ),
     "of thirteen subscriptions first one that ends": (_all_subscribed(_of_many(13)), None),
     "a member that leaves": (_gone(_CURRENT, _TARGET, _MEMBER), None),

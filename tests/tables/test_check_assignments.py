@@ -64,7 +64,7 @@ def test_holes_between_the_partitions_that_are_assigned() -> None:
     assert values_of([row], "check", "level", "topic_id", "partition", "member_id", "log_offset") == [
         ("unassigned", "broken", ORDERS, 1, None, offset)
     ]
-    assert row["detail"].startswith(f"6 partitions of topic '{ORDERS}' in no target assignment while the group has mem")
+    assert row["detail"].startswith(f"6 partitions of topic '{ORDERS}' are in no target assignment while the group")
     assert row["detail"].endswith(": 1, 3 to 4, 6 to 8")
     # While a new target assignment is due, the old one may lack some.
     cluster.of_group("ConsumerGroupMetadata", "g", {"epoch": 2})
@@ -263,7 +263,7 @@ def test_active_tasks_once() -> None:
             "broken",
             None,
             2,
-            "1 task of subtopology 'sub' in no target assignment while the group has members: 2",
+            "1 task of subtopology 'sub' is in no target assignment while the group has members: 2",
         ),
     ]
 
@@ -290,8 +290,8 @@ def test_tasks_that_the_topology_has(validated: int, level: str) -> None:
     offset = _tasks(cluster, "n", c=(0, 1))
     why = "while the group has members" if validated == 0 else "while the group is NotReady"
     assert values_of(problems(cluster), "check", "level", "partition", "log_offset", "detail") == [
-        ("unassigned", level, 0, offset, f"1 task of subtopology 'b' in no target assignment {why}: 0"),
-        ("unassigned", level, 2, offset, f"2 tasks of subtopology 'c' in no target assignment {why}: 2 to 3"),
+        ("unassigned", level, 0, offset, f"1 task of subtopology 'b' is in no target assignment {why}: 0"),
+        ("unassigned", level, 2, offset, f"2 tasks of subtopology 'c' are in no target assignment {why}: 2 to 3"),
     ]
     _tasks(cluster, "m", a=(0,), b=(0,), c=(3, 2))
     assert problems(cluster) == []
@@ -312,7 +312,7 @@ def test_tasks_that_the_source_knows() -> None:
     _tasks(cluster, "m", a=(0, 1), b=(0,), c=(0,))
     rows = [row for row in _with_brokers(cluster, orders=3, others=2) if row["check"] == "unassigned"]
     assert values_of(rows, "level", "partition", "topic_id") == [("transient", 1, None), ("transient", 2, None)]
-    assert "1 task of subtopology 'a' in no target assignment and the topic has it now" in rows[1]["detail"]
+    assert "1 task of subtopology 'a' is in no target assignment and the topic has it now" in rows[1]["detail"]
     for member in "mn":
         _leave(cluster, "Streams", member)
     rows = _with_brokers(cluster, orders=3, others=2)
@@ -373,7 +373,7 @@ def test_initialized_partitions_that_no_member_of_a_share_group_gets() -> None:
         ("unassigned", "broken", "orders", ORDERS, 4, None)
     ]
     assert row["detail"] == (
-        "3 partitions of topic 'orders' in no target assignment while the group has members: 4 to 5, 7"
+        "3 partitions of topic 'orders' are in no target assignment while the group has members: 4 to 5, 7"
     )
     _share_target(cluster, "m")
     (row,) = _unassigned(cluster)

@@ -145,7 +145,7 @@ def test_a_streams_group_after_offsets_of_its_name(release: str, stops: bool) ->
         _bugs(cluster, release)
         == [
             "value of StreamsGroupMetadata: the record is of a streams group, but earlier offsets have made a simple "
-            f"group of that name: {release} does not load the log (KAFKA-20254), load it with 4.2.1 or later"
+            f"group of that name: {release} does not load the log (KAFKA-20254); load it with 4.2.1 or later"
         ]
         * stops
     )
@@ -169,7 +169,7 @@ def test_a_partition_that_passes_to_another_member_without_a_record_between(rele
         _bugs(cluster, release)
         == [
             "value of ConsumerGroupCurrentMemberAssignment: the member gets or gives up a partition that another one "
-            f"has according to earlier records: {release} does not load the log (KAFKA-19862), load it with 4.1.2 or "
+            f"has according to earlier records: {release} does not load the log (KAFKA-19862); load it with 4.1.2 or "
             "later"
         ]
         * stops
@@ -215,7 +215,7 @@ def test_a_task_that_passes_to_another_process_without_a_record_between(release:
         == [
             "value of StreamsGroupCurrentMemberAssignment: according to earlier records, another process has a task "
             f"that the member gets, or its own has none that it gives up: {release} does not load the log "
-            "(KAFKA-19862), load it with 4.1.2 or later"
+            "(KAFKA-19862); load it with 4.1.2 or later"
         ]
         * stops
     )

@@ -241,8 +241,7 @@ def test_records_in_the_wrong_partition() -> None:
     shown = next(row for row in rows if row["group_id"] == "\U0001f600")
     home = partition_for("\U0001f600", 7)
     assert shown["detail"] == (
-        f"2 records in partition {(home + 3) % 7}: the coordinator of {chr(0x1F600)!r} reads partition {home} of 7 "
-        "alone"
+        f"2 records in partition {(home + 3) % 7}: the coordinator of {chr(0x1F600)!r} reads only partition {home} of 7"
     )
 
 

@@ -255,8 +255,8 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "UndecidedTransaction",
-            "the commit of group undecided for orders-0: it is unknown how the transaction of producer 1000 ended: "
-            "its marker was not read",
+            "the commit of group undecided for orders-0: it is unknown how the transaction of producer 1000 ended, "
+            "because its marker was not read",
             "its row is left out: this offset or an older one may be the committed one",
         ),
         (

@@ -56,8 +56,8 @@ def test_a_damaged_marker(log: Path) -> None:
     (undecided,) = _undecided(result.findings)
     assert str(undecided) == (
         f"{path}: byte 0, batch at offset 231: record at offset 231: the commit of group payment-enricher for "
-        "payments-0: it is unknown how the transaction of producer 2004 ended: its marker was not read (its row is "
-        "left out: this offset or an older one may be the committed one)"
+        "payments-0: it is unknown how the transaction of producer 2004 ended, because its marker was not read (its "
+        "row is left out: this offset or an older one may be the committed one)"
     )
     (damage,) = [finding for finding in result.findings if finding.reason == "DamagedLog"]
     assert (damage.file, damage.position, damage.severity) == (str(path), MARKER, "damage")
@@ -116,8 +116,8 @@ def test_a_file_that_is_missing_hides_markers_too() -> None:
     assert result.table["group_id"].to_pylist() == ["before", "behind", "plain"]
     assert [str(finding) for finding in result.findings] == [
         "__consumer_offsets-0: record at offset 2: the commit of group across for orders-0: it is unknown how the "
-        "transaction of producer 2 ended: its marker was not read (its row is left out: this offset or an older one "
-        "may be the committed one)"
+        "transaction of producer 2 ended, because its marker was not read (its row is left out: this offset or an "
+        "older one may be the committed one)"
     ]
     # As of a moment before the hole, nothing is hidden: the transaction was open at that time.
     assert torn(as_of=3000).findings == ()

@@ -134,7 +134,7 @@ def test_a_transaction_hangs_when_its_time_out_and_the_margin_have_passed(cluste
     (note,) = result.findings
     assert (note.severity, note.reason) == ("note", JUDGED_AS_OF)
     assert note.what == "the newest time in these logs is 2023-11-14T22:13:20.000Z: timeouts are judged as of then"
-    assert note.consequence == "3 transactions would be late by now; --as-of names another moment"
+    assert note.consequence == "3 transactions would be late by now; to judge as of another moment, use --as-of"
 
 
 def test_only_some_transactional_ids(cluster: Cluster) -> None:

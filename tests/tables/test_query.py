@@ -55,14 +55,14 @@ def test_conditions(text: str, expected: Condition) -> None:
     [
         (
             "offset",
-            "'offset' is not a condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > >= "
-            "and ~ (contains), or COLUMN is null, or COLUMN is not null",
+            "'offset' is not a valid condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= "
+            "> >= and ~ (contains), or COLUMN is null, or COLUMN is not null",
         ),
         ("ofset>1", "offset_commits has no column 'ofset'; did you mean offset?"),
         ("offset>x", "offset is an int64, and 'x' is not a whole number"),
         ("group_id=\udcff", r"'\udcff' is not UTF-8, so no group_id can be equal to it"),
         ("offset>1_0", "offset is an int64, and '1_0' is not a whole number"),
-        ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
+        ("partition=2147483648", "partition is an int32, and 2147483648 is outside its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),
         ("is_tombstone<true", "is_tombstone is a bool: compare it with = or !="),
         ("offset~1", "offset is an int64: ~ searches only strings"),

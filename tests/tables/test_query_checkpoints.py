@@ -94,7 +94,7 @@ def test_notes_say_what_offsets_lack() -> None:
     assert {each.reason for each in result.findings} == {SPARK_CHECKPOINT}
     assert [str(each).replace(str(RECORDED), "") for each in result.findings] == [
         "/billing: 1 source of the query is not Kafka (left out)",
-        "/billing: the batch 2 of the query is planned, but not committed (the offsets come from the batch 1)",
+        "/billing: the batch 2 of the query is planned but not committed (the offsets come from the batch 1)",
         "/first_batch: 1 source of the query is not Kafka (left out)",
         "/first_batch: the query has committed no batch yet (its offsets are null)",
     ]
@@ -189,7 +189,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "zeros": (written("commits/1", b"\0" * 30), "empty: {}/commits/1. Copy"),
     "half": (
         written("offsets/1", b'v1\n{"batchWat'),
-        "cut short, since it has no line for any source: {}/offsets/1. Copy",
+        "cut short: it has no line for any source: {}/offsets/1. Copy",
     ),
     "half a line": (
         written("offsets/2", b'v1\n{}\n{"orders":{"0'),
@@ -200,7 +200,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         written("offsets/1", b"v3\n{}\n{}"),
         "unknown format v3; the known ones are v1 and v2: {}/offsets/1. Use a newer release",
     ),
-    "no source": (written("offsets/1", b'v2\n{}\n{"a"}'), "damaged in line 3, which names no source: {}/offsets/1. "),
+    "no source": (
+        written("offsets/1", b'v2\n{}\n{"a"}'),
+        "damaged in line 3, which does not name a source: {}/offsets/1. ",
+    ),
     "bytes": (written("commits/1", b"v1\n\xff"), "damaged: byte 3 is not UTF-8: {}/commits/1. Copy"),
     "half a commit": (written("commits/1", b'v1\n{"next'), "damaged in line 2, which is not JSON: {}/commits/1. Copy"),
     "changed": (flipped, "the content does not match the checksums in .1.crc: {}/offsets/1. Copy the checkpoint again"),
@@ -282,7 +285,7 @@ def test_the_command(tmp_path: Path) -> None:
         (TRUTH["v2_id"], "orders", 0): 0,
         (TRUTH["v2_id"], "orders", 1): 0,
     }
-    assert "the batch 2 of the query is planned, but not committed" in ran.err
+    assert "the batch 2 of the query is planned but not committed" in ran.err
     ran = run("table", "lag", str(LOGS), "--spark-checkpoint", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query: it has no directory 'offsets'")

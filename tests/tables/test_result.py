@@ -171,9 +171,9 @@ def test_what_a_column_may_be_is_told() -> None:
     ("options", "text"),
     [
         ({"as_of": 1.5}, "as_of must be a datetime with a time zone, milliseconds since 1970 or a string, not 1.5"),
-        ({"group": b"g"}, "group must be a string or several, not b'g'"),
-        ({"group": 3}, "group must be a string or several, not 3"),
-        ({"group": ["g", 3]}, "group must be a string or several, but 3 is not"),
+        ({"group": b"g"}, "group must be a string or a list of strings, not b'g'"),
+        ({"group": 3}, "group must be a string or a list of strings, not 3"),
+        ({"group": ["g", 3]}, "group must be a string or a list of strings, but 3 is not"),
         ({"columns": 3}, "columns must be a list of names, not 3"),
         ({"columns": [3]}, "columns must be a list of names, but 3 is not"),
         ({"columns": []}, "no column is requested; groups has group_id, "),
@@ -216,8 +216,8 @@ def test_a_table_that_other_processes_would_not_find(segments: Path) -> None:
     with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
         read_table(copied, segments)
     assert str(failure.value) == (
-        "the table mine is not TABLE of the module kafka_records_tables.tables.groups: a table of your own is a module "
-        "that can be imported, with its declaration in TABLE and its class Reader"
+        "the table mine is not TABLE of the module kafka_records_tables.tables.groups: a table of your own must be a "
+        "module that can be imported, with its declaration in TABLE and a class Reader"
     )
 
 

@@ -34,11 +34,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "commandConfig": "/client.properties"},
-            "the option 'commandConfig' is for brokers: say which ones with the option 'bootstrap'",
+            "the option 'commandConfig' is for brokers: give their addresses with the option 'bootstrap'",
         ),
         (
             {"path": "/data", "kafka.client.id": "me"},
-            "the option 'kafka.client.id' is for brokers: say which ones with the option 'bootstrap'",
+            "the option 'kafka.client.id' is for brokers: give their addresses with the option 'bootstrap'",
         ),
         (
             {**LIVE, "kafka.ssl.keystore.key": "-----BEGIN"},
@@ -63,11 +63,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "coordinates": "offset"},
-            "the option 'coordinates' is for decoded records: set the option 'records' too",
+            "the option 'coordinates' is for decoded records: also set the option 'records'",
         ),
         (
             {"path": "/data", "timeout": "5s"},
-            "the option 'timeout' is for brokers: say which ones with the option 'bootstrap'",
+            "the option 'timeout' is for brokers: give their addresses with the option 'bootstrap'",
         ),
         ({**LIVE, "timeout": "0s"}, "invalid timeout: 0 s; give more than 0 seconds"),
         (
@@ -113,7 +113,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "retention": "7d"},
-            "the option 'retention' is for tables: say which one with the option 'table'",
+            "the option 'retention' is for tables: name one with the option 'table'",
         ),
         (
             {"path": "/data", "table": "expirations", "at": "soon"},

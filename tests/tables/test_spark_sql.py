@@ -166,7 +166,7 @@ def test_column_functions_in_sql(spark: SparkSession, names: tuple[str, ...], se
             {"table": "groups", "assume": "aborted"},
             "kafka-records: assume must be \"committed\" or None, not 'aborted'",
         ),
-        ({"asOf": "2h"}, "kafka-records: the option 'asOf' is for tables: say which one with the option 'table'"),
+        ({"asOf": "2h"}, "kafka-records: the option 'asOf' is for tables: name one with the option 'table'"),
     ],
 )
 def test_what_cannot_be_asked(spark: SparkSession, segments: str, options: dict[str, str], sentence: str) -> None:

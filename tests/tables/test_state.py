@@ -251,7 +251,7 @@ def test_another_cluster_is_refused(cluster: Cluster, tmp_path: Path) -> None:
         read_table("current_offsets", cluster, state=tmp_path)
     assert str(raised.value) == (
         f"{tmp_path}: this directory has the state of another cluster, or __consumer_offsets has since been deleted "
-        f"and recreated: its id was MDEyMzQ1Njc4OWFiY2RlZg, and is YW5vdGhlciBjbHVzdGVyIQ now. Give another "
+        f"and recreated: its id was MDEyMzQ1Njc4OWFiY2RlZg, and now is YW5vdGhlciBjbHVzdGVyIQ. Give another "
         f"directory, or delete this one to start over"
     )
 

@@ -28,7 +28,7 @@ case "$*" in *"pip install"*) [ ! -e offline ] || { echo "pip's own words" >&2; 
 """
 
 NO_JAVA = """\
-Spark needs Java 17 or later, and there is no java on PATH: install a JDK or set JAVA_HOME.
+Spark needs Java 17 or later, but there is no java on PATH: install a JDK or set JAVA_HOME.
 So the same tables by PySpark are not shown. Run make demo again when Java is there.
 """
 

@@ -128,7 +128,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 inside = extract_specs(jar, root / module)
             except zipfile.BadZipFile:
                 raise UnusableSpecs(
-                    f"{jar}: is not a jar; give a folder of specs, a jar, a release such as 4.3.1 or a git revision"
+                    f"{jar}: not a jar; give a folder of specs, a jar, a release such as 4.3.1 or a git revision"
                 ) from None
             if inside:
                 named = _JAR_OF_KAFKA.fullmatch(jar.stem)
@@ -182,7 +182,8 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
             f"{word}: not a folder, a jar, or a release such as 4.3.1. If it is a git revision, give a folder in "
-            f"it, as {word}:message_specs; without one, the other set must be a folder, which {other} is not"
+            f"it, as {word}:message_specs; without a folder in it, the other set must be a folder, and {other} is not "
+            "one"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
@@ -191,7 +192,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     try:
         below = absolute.relative_to(Path(top).resolve()).as_posix()
     except ValueError:
-        raise UnusableSpecs(f"{word}: {folder} is outside of the repository {top}") from None
+        raise UnusableSpecs(f"{word}: {folder} is outside the repository {top}") from None
     tree = f"{commit.decode().strip()}:{'' if below == '.' else below}"
     archive = _git(start, word, "-C", top, "archive", "--format=tar", tree)
     with tempfile.TemporaryDirectory() as scratch:
@@ -215,7 +216,7 @@ def _git(folder: Path, word: str, *arguments: str) -> bytes:
         if _OUTSIDE in said:
             raise UnusableSpecs(
                 f"{word}: not a folder, a jar, or a release such as 4.3.1; it cannot be a git revision, because "
-                f"{folder} is in no git repository: clone the repository, or give a second folder"
+                f"{folder} is not in a git repository: clone the repository, or give a second folder"
             )
         raise UnusableSpecs(
             f"{word}: not a folder, a jar, a release such as 4.3.1, or a git revision in {folder}: {said}"

@@ -90,7 +90,7 @@ def _check_api_key(message: MessageSpec) -> None:
         message.report("apiKey", f"is missing; a message of type {message.type} needs its number")
     for kind, suffix in (("request", "Request"), ("response", "Response")):
         if message.type == kind and not message.name.endswith(suffix) and message.is_sound("type", "name"):
-            message.report("name", f"the name of a {kind} ends with {suffix}, found {message.name!r}")
+            message.report("name", f"the name of a {kind} must end with {suffix}, found {message.name!r}")
 
 
 def _check_request_attributes(message: MessageSpec) -> None:
@@ -165,7 +165,10 @@ def _check_field(field: FieldSpec) -> None:
         if field.fields and not kind.is_array and not kind.is_struct:
             field.report("fields", f"only structs and arrays have fields, but this is {kind}")
         if field.flexible is not None and str(kind) not in ("string", "bytes"):
-            field.report("flexibleVersions", f"only string and bytes can have their own, but this is {kind}")
+            field.report(
+                "flexibleVersions",
+                f"only string and bytes fields can have their own flexibleVersions, but this is {kind}",
+            )
         if field.zero_copy and str(kind) != "bytes":
             field.report("zeroCopy", f"only bytes can be zeroCopy, but this is {kind}")
         wanted = ENTITY_TYPES.get(field.entity_type or "")

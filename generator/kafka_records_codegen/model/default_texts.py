@@ -40,15 +40,15 @@ def parse_default(field: FieldSpec) -> object:
         if base == "string" and not field.type.is_array:
             return _string(text)
         kind = "an array" if field.type.is_array else "bytes" if base == "bytes" else "a struct"
-        raise ValueError(f"the default of {kind} is empty (leave the attribute out) or 'null', found {text!r}")
+        raise ValueError(f"the default of {kind} must be empty (leave the attribute out) or 'null', found {text!r}")
     return _PARSERS[base](text) if base in _PARSERS else _integer(base, text)
 
 
 def _check_null(field: FieldSpec) -> None:
     if not field.nullable.contains_all(field.versions):
         raise ValueError(
-            "null can only be the default if all versions may be null: "
-            f"the field has versions {field.versions}, nullableVersions: {field.nullable}"
+            "null can be the default only if the field is nullable in all its versions: it has versions "
+            "{field.versions}, but nullableVersions {field.nullable}"
         )
 
 
@@ -57,7 +57,7 @@ def _string(text: str) -> str:
     UTF-8.)"""
     size = len(text.encode())
     if size > MAX_STRING:
-        raise ValueError(f"the default of a string has at most {MAX_STRING} bytes of UTF-8, found {size}")
+        raise ValueError(f"the default of a string can have at most {MAX_STRING} bytes of UTF-8, found {size}")
     return text
 
 
@@ -73,7 +73,9 @@ def _integer(base: str, text: str) -> int:
     if _HEXADECIMAL.fullmatch(text):
         value = int(text, 16)
     elif _DECIMAL.fullmatch(text) is None:
-        raise ValueError(f"the default of {base} is a whole number, decimal or 0x and hexadecimal, found {text!r}")
+        raise ValueError(
+            f"the default of {base} must be a whole number, decimal or hexadecimal with 0x, found {text!r}"
+        )
     elif len(digits) > 1 and digits.startswith("0"):
         raise ValueError(
             f"{text!r} starts with a zero: Kafka checks it as decimal and then compiles it as octal; "

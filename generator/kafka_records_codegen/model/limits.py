@@ -68,6 +68,6 @@ def _check_fields(
         together = "" if versions == 1 else f", in {versions} versions {count * versions}"
         message.report(
             "fields",
-            f"{count} fields, those of a struct counted at each use{together}; the limit is {MAX_FIELDS}, because "
+            f"{count} fields, counting those of a struct at each use{together}; the limit is {MAX_FIELDS}, because "
             "Spark types, pages and wire layouts repeat them all",
         )

@@ -210,7 +210,7 @@ class _Reader(AttributeReader):
         text = self.text("type").strip()
         if not text:
             if self.is_sound("type"):
-                self.refuse("type", f"is missing; it is {_TYPE_RULE}")
+                self.refuse("type", f"is missing; it must be {_TYPE_RULE}")
             return FieldType("int32", False)
         is_array = text.startswith("[]")
         base = text.removeprefix("[]").strip()

@@ -35,7 +35,7 @@ def partition_for(key: str, partitions: int) -> int:
     The smallest hash has no positive counterpart in 32 bits; Kafka uses 0 in its place.
     """
     if partitions < 1:
-        raise ValueError(f"a topic has at least one partition, got {partitions}")
+        raise ValueError(f"a topic must have at least one partition, got {partitions}")
     number = java_hash(key)
     return 0 if number == _MINIMUM else abs(number) % partitions
 

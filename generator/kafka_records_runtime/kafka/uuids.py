@@ -26,7 +26,7 @@ class Uuid(bytes):
     def __new__(cls, value: bytes | UUID) -> Self:
         raw: Any = standard_uuid_bytes(value) or value
         if len(raw) != 16:
-            raise ValueError(f"a Uuid has 16 bytes, got {len(raw)}")
+            raise ValueError(f"a Uuid must have 16 bytes, got {len(raw)}")
         return super().__new__(cls, raw)
 
     @classmethod

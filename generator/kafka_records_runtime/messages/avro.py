@@ -137,7 +137,7 @@ class _Reader:
             elif key == UNKNOWN_TAGS and self._schema.flexible is not None:
                 members[key] = _at(key, _tag_pairs, held)
             else:
-                raise _Misfit(f"has no member {key!r}")
+                raise _Misfit(f"has the key {key!r}, which is not a field")
         return self._classes[name](**members)
 
     def _field(self, field: FieldSchema, value: Any) -> Any:
@@ -174,7 +174,7 @@ def _uuid(value: Any) -> Uuid:
     try:
         return Uuid.from_string(value)
     except (TypeError, ValueError):
-        raise _Misfit(f"must be a uuid as 22 characters of URL-safe base64, found {value!r}") from None
+        raise _Misfit(f"must be a uuid, written as 22 characters of URL-safe base64, found {value!r}") from None
 
 
 def _bytes(text: str) -> bytes:
@@ -190,5 +190,5 @@ def _tag_pairs(value: Any) -> tuple[Any, ...]:
 
 def _tag_pair(value: Any) -> tuple[Any, Any]:
     if not isinstance(value, Mapping) or value.keys() != {"tag", "data"}:
-        raise _Misfit(f"must be a dict of tag and data, found {value!r}")
+        raise _Misfit(f"must be a dict with tag and data, found {value!r}")
     return value["tag"], value["data"]

@@ -210,7 +210,7 @@ def _bytes(path: str, data: Any) -> bytes:
     try:
         return bytes.fromhex(data)
     except (TypeError, ValueError):
-        raise _wrong(path, "is not text in hex") from None
+        raise _wrong(path, "is not a hexadecimal string") from None
 
 
 def _wrong(path: str, detail: str) -> JsonError:

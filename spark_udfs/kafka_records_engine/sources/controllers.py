@@ -306,7 +306,7 @@ class _Fetching:
         if code in _NO_METADATA_LOG:
             raise Refused(self._shown, _A_BROKER)
         if code:
-            raise Refused(self._shown, f"refuses {name}: {code.name}")
+            raise Refused(self._shown, f"rejects {name}: {code.name}")
         found = [partition for topic in answer[topics] for partition in topic["partitions"]]
         if len(found) != 1:
             raise Refused(self._shown, _A_BROKER if not found else f"the response to {name} is about other partitions")

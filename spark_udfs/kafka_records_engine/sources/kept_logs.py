@@ -148,8 +148,8 @@ class StateDirectory:
             raise OtherCluster(
                 self.root,
                 f"this directory has the state of another cluster, or {topic} has since been deleted and recreated: "
-                f"its id was "
-                f"{known[topic]}, and is {topic_id} now. Give another directory, or delete this one to start over",
+                f"its id was {known[topic]}, and now is {topic_id}. Give another directory, or delete this one to "
+                "start over",
             )
         if topic not in known:
             self._write({"format": _FORMAT, "topic_ids": {**known, topic: topic_id}})

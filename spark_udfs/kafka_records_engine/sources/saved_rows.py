@@ -158,7 +158,7 @@ def _checked_encodings(encoding: str | Mapping[str, str] | None) -> dict[str, En
     asked = dict.fromkeys(BYTES, encoding) if isinstance(encoding, str) else dict(encoding or {})
     for raw in asked:
         if raw not in BYTES:
-            raise ValueError(f"encoding is for key and value, not for {raw!r}")
+            raise ValueError(f"encoding applies to key and value, not to {raw!r}")
     return {raw: _checked("encoding", name, ENCODINGS) for raw, name in asked.items()}
 
 

@@ -245,7 +245,7 @@ def _read_offsets(file: Path) -> _Batch:
     all records before it are processed."""
     lines = _lines(file)
     if len(lines) < 3:
-        raise CheckpointError("cut short, since it has no line for any source", file, _COPY)
+        raise CheckpointError("cut short: it has no line for any source", file, _COPY)
     metadata = _json(lines[1], file, 2) if lines[1].strip() else {}
     stamp = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
     offsets: dict[tuple[str, int], int] = {}
@@ -255,7 +255,7 @@ def _read_offsets(file: Path) -> _Batch:
         if lines[0].strip() == "v2":
             source, colon, text = text.partition(":")  # the line starts with the name of the source
             if not colon or not source:
-                raise CheckpointError(f"damaged in line {number}, which names no source", file, _COPY)
+                raise CheckpointError(f"damaged in line {number}, which does not name a source", file, _COPY)
         if text == _NO_OFFSET:
             continue
         of_source = _offsets_of_kafka(_json(text, file, number))

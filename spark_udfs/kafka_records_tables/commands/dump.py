@@ -115,7 +115,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the records, and return the exit status."""
     if options.follow and options.timeout is not None:
-        raise UsageError("--follow runs until Ctrl-C, but --timeout ends it earlier: leave one of them out")
+        raise UsageError("--follow runs until Ctrl-C, but --timeout would end it earlier: leave one of them out")
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.commands.catalog import catalog_of
     from kafka_records_tables.commands.dump_run import DumpRun

@@ -81,7 +81,7 @@ def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
     except UnknownTransactions as error:
         raise CommandError(
             f"{error.topic}-{error.partition}: it is unknown whether the record at offset {error.offset} was "
-            "written in a transaction, and whether that was committed. To count such records as committed, "
+            "written in a transaction, or whether that transaction was committed. To count such records as committed, "
             "although some may belong to aborted or open transactions, use --assume committed"
         ) from None
     except WorkerEnded as error:

@@ -63,7 +63,8 @@ def add_parser(commands: Any) -> None:
         "hex",
         nargs="?",
         metavar="HEX",
-        help="with --message: the bytes of the message; without it, - reads the output of dump from standard input",
+        help="with --message: the bytes of the message; without --message, - reads the output of dump from standard "
+        "input",
     )
     parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     add_package(parser)

@@ -60,14 +60,14 @@ def add_parser(commands: Any) -> None:
         "--command-config",
         type=path_argument,
         metavar="FILE",
-        help="properties file for connecting to controllers, as for Kafka's own tools: TLS, users, passwords",
+        help="properties file for the connection to controllers (TLS, user, password), as Kafka's own tools take it",
     )
     parser.add_argument(
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help="stop waiting for controllers after this time, such as 30s or 5m, and write nothing; without it, wait as "
-        "long as they make progress",
+        help="stop waiting for controllers after this time, such as 30s or 5m, and write nothing; without this "
+        "option, wait as long as they make progress",
     )
     parser.add_argument(
         "--output",

@@ -79,7 +79,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
     def path(text: str) -> Path:
         if text == "-":
-            raise argparse.ArgumentTypeError(f"must be a file, not -; {instead} without it")
+            raise argparse.ArgumentTypeError(f"must be a file, not -; {instead} without this option")
         return Path(path_argument(text))
 
     return path

@@ -73,7 +73,7 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
     if options.engine == "spark":
         raise UsageError("--state needs --engine local")
     if given.by_requests:
-        raise UsageError("--state keeps records, but requests return none: leave out --source requests")
+        raise UsageError("--state keeps records, but requests return no records: leave out --source requests")
     if options.as_of is not None:
         raise UsageError(
             "--as-of cannot be combined with --state, because the directory holds only what the logs contain "
@@ -103,13 +103,13 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=count_argument(1),
         metavar="N",
-        help="read with N processes; default: one process per core, or a single one for input below 64 MiB",
+        help="read with N processes (default: one per core, or one in total for input below 64 MiB)",
     )
     parser.add_argument(
         "--master",
         type=path_argument,
         metavar="URL",
-        help="the master of --engine spark; default: this machine, local[*]",
+        help="the master of --engine spark (default: this machine, local[*])",
     )
     parser.add_argument(
         "--conf",

@@ -160,15 +160,15 @@ def add_parser(commands: Any) -> None:
         "--diff",
         type=path_argument,
         metavar="OLD.json",
-        help="show what is new, gone, worse or better since this earlier report of the same groups and topics, written "
-        "with --format json",
+        help="show what is new, gone, worse or better since this earlier report, which was written with --format json "
+        "and is about the same groups and topics",
     )
     parser.add_argument(
         "--fail-on",
         type=_fail_on,
         metavar="[new:]LEVEL",
-        help="exit with status 3 if a finding has this level or a worse one; with new:LEVEL, only if such a finding is "
-        "new or has become worse since the report given with --diff",
+        help="exit with status 3 if a finding has this level or a higher one; with new:LEVEL, only if such a finding "
+        "is new or has become worse since the report given with --diff",
     )
     add_state(parser)
     add_engine(parser)

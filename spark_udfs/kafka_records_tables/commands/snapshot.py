@@ -68,7 +68,8 @@ def add_parser(commands: Any) -> None:
         required=True,
         type=path_argument,
         metavar="DIR",
-        help="the directory; it is created if it is missing, and otherwise must be a snapshot or empty",
+        help="the directory to write to, which is created if it is missing; an existing one must be a snapshot or "
+        "empty",
     )
     parser.add_argument(
         "--file-size",

@@ -93,14 +93,14 @@ def add_brokers(
         "--command-config",
         type=path_argument,
         metavar="FILE",
-        help="properties file for connecting to brokers, as for Kafka's own tools: TLS, users, passwords",
+        help="properties file for the connection to brokers (TLS, user, password), as Kafka's own tools take it",
     )
     parser.add_argument(
         "--timeout",
         type=timeout_argument,
         metavar="DURATION",
-        help=f"stop waiting for brokers after this time, such as 30s or 5m: {after_the_limit}; without it, wait as "
-        "long as they make progress",
+        help=f"stop waiting for brokers after this time, such as 30s or 5m: {after_the_limit}; without this option, "
+        "wait as long as they make progress",
     )
 
 
@@ -129,7 +129,7 @@ def _encoding(text: str) -> dict[str, str]:
         raw, name = "", raw
     if name not in _ENCODINGS or raw not in ("", "key", "value"):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not one of {', '.join(_ENCODINGS)}, nor key=… or value=… of these"
+            f"{text!r} is not one of {', '.join(_ENCODINGS)}, or key=… or value=… with one of these"
         )
     return {raw: name} if raw else {"key": name, "value": name}
 
@@ -144,9 +144,9 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:
-            raise UsageError("--command-config is for the brokers of --bootstrap: give both")
+            raise UsageError("--command-config works only with --bootstrap: give both")
         if options.timeout is not None:
-            raise UsageError("--timeout limits the wait for the brokers of --bootstrap: give both")
+            raise UsageError("--timeout works only with --bootstrap: give both")
         if getattr(options, "source", LOGS) == REQUESTS:
             raise UsageError(
                 f"--source {REQUESTS} asks brokers: give their addresses with --bootstrap, in place of SOURCE"
@@ -157,7 +157,9 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     if options.sources:
         raise UsageError("--bootstrap reads brokers, and SOURCE reads files: give only one of them")
     if saved.is_told:
-        raise UsageError("--saved-column and all other --saved-… are for files: leave them out with --bootstrap")
+        raise UsageError(
+            "--saved-column and all other --saved-… options are for files: leave them out with --bootstrap"
+        )
     config = None if options.command_config is None else Path(options.command_config)
     by_requests = getattr(options, "source", LOGS) == REQUESTS
     return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout, by_requests=by_requests)

@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
     add_own_options(parser)
     add_assume(parser)
     parser.add_argument(
-        "--processes", type=count_argument(1), metavar="N", help="read with N processes; default: one per core"
+        "--processes", type=count_argument(1), metavar="N", help="read with N processes (default: one per core)"
     )
     add_output_options(parser, "by the extension of the file, as for table; table without a file")
     parser.set_defaults(format=None)

@@ -204,7 +204,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         help="sort by these columns; a - before a column sorts its largest values first: --sort=-A",
     )
     parser.add_argument(
-        "--limit", type=count_argument(0), metavar="N", help="print only the first N rows in the sort order"
+        "--limit", type=count_argument(0), metavar="N", help="print only the first N rows, after sorting"
     )
     add_as_of(parser, "the table as it was at this moment (syntax below)")
     add_own_options(parser)
@@ -291,9 +291,11 @@ def run(options: argparse.Namespace) -> int:
     if table.topic and options.topic not in (None, table.topic):
         others = [each.name for each in TABLES.values() if each.topic == options.topic]
         hint = f"; tables about that: {', '.join(others)}" if others else ""
-        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
+        raise UsageError(
+            f"--topic: the table {table.name} is computed from {table.topic}, not from {options.topic}{hint}"
+        )
     if table.inputs and options.topic is not None:
-        raise UsageError(f"--topic: the table {table.name} is about several topics, which it reads by their names")
+        raise UsageError(f"--topic: the table {table.name} reads several topics, and finds them by their names")
     _check_records(table, options)
     values = _own(table, options)
     check_engine(options)
@@ -404,7 +406,7 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
     for name in given:
         if all(option.name != name for option in table.options):
             tables = tables_with(name, TABLES.values())
-            raise UsageError(f"--{known[name]}: {table.name} has no such option; it is for {tables}")
+            raise UsageError(f"--{known[name]}: {table.name} does not have this option; it is an option of {tables}")
     try:
         return option_values(table, given, options.as_of)
     except OptionError as error:

@@ -85,7 +85,7 @@ def check_file(path: Path, option: str, overwrite: bool) -> None:
 def refuse_source(path: Path, sources: Iterable[str]) -> None:
     """Raise a CommandError if `path` is one of the files that are read, under any name."""
     if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(source)):
-        raise CommandError(f"{path}: is one of the files that are read: write the result to another file")
+        raise CommandError(f"{path}: is one of the input files: write the result to another file")
 
 
 def is_same_file(path: Path, other: Path) -> bool:

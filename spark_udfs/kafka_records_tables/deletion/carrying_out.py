@@ -39,7 +39,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
             found = look()
             if found is not None:
                 return found, is_after_loss
-    raise CommandError(f"group {group}: no answer to {_TRIES} requests")
+    raise CommandError(f"group {group}: no response to {_TRIES} requests")
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:

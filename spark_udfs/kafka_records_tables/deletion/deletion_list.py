@@ -103,7 +103,7 @@ def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionLi
         raise CommandError(f"{shown}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(
-            f"{shown}: {error}: this is not a list of offsets: write one with `kafka-records table deletable_offsets "
+            f"{shown}: {error}: this is not a list of offsets: create one with `kafka-records table deletable_offsets "
             "… --format json`"
         ) from None
     for (group, place), reason in reasons.items():

@@ -68,7 +68,7 @@ def committed_row(row: Mapping[str, Any]) -> CommittedRow:
     """The committed offset in a row of a table, or in a line that `delete-offsets` has written. Raises ValueError."""
     missing = [name for name in _NEEDED if name not in row]
     if missing:
-        raise ValueError(f"it has no {missing[0]} (required: {', '.join(_NEEDED)})")
+        raise ValueError(f"it has no field {missing[0]} (required: {', '.join(_NEEDED)})")
     return CommittedRow(
         _of(row, "group_id", _text, ""),
         (_of(row, "topic", _text, ""), _of(row, "partition", _number(_INT32), 0)),

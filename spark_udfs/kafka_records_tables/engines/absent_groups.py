@@ -43,7 +43,7 @@ class AbsentGroups:
                 "note",
                 ABSENT_GROUP,
                 absence_of(group),
-                "no rows belong to it, or there is no such group: look for the name in the groups table",
+                "the group has no rows, or does not exist: look for its name in the groups table",
                 topic,
             )
             for group in (self._left if self._can_tell else ())

@@ -137,8 +137,8 @@ def _checked_module(table: Table) -> str:
         found = None
     if found is not table:
         raise ValueError(
-            f"the table {table.name} is not TABLE of the module {table.module}: a table of your own is a module that "
-            "can be imported, with its declaration in TABLE and its class Reader"
+            f"the table {table.name} is not TABLE of the module {table.module}: a table of your own must be a module "
+            "that can be imported, with its declaration in TABLE and a class Reader"
         )
     wanted = "function joined" if table.inputs else "class Reader"
     if not hasattr(table.code, wanted.split()[1]):

@@ -38,11 +38,11 @@ def check_java() -> None:
     else:
         found = shutil.which("java")
         if found is None:
-            raise JavaMissing(f"{needs}, and there is no java on PATH: install a JDK or set JAVA_HOME.")
+            raise JavaMissing(f"{needs}, but there is no java on PATH: install a JDK or set JAVA_HOME.")
         java = found
     version = _version(java)
     if version is None:
-        raise JavaMissing(f"{needs}, and {java} does not report its version: install a JDK or set JAVA_HOME.")
+        raise JavaMissing(f"{needs}, but {java} does not report its version: install a JDK or set JAVA_HOME.")
     # Java 8 reports its version as 1.8.
     major = re.match(r"\d+", version.removeprefix("1."))
     if major is None or int(major[0]) < JAVA_NEEDED:

@@ -199,7 +199,7 @@ class Asked:
         """Return these options for a stream. Raises BadOption for an option that a stream cannot have."""
         if self.records is not None:
             raise BadOption(
-                "a stream returns raw rows: leave out the option 'records', and pass the rows to decode_records"
+                "a stream returns only raw rows: leave out the option 'records', and pass the rows to decode_records"
             )
         if self.rows is not None:
             raise BadOption(
@@ -224,11 +224,11 @@ def asked(options: Mapping[str, str]) -> Asked:
         if "records" in given:
             return _records(place, given, mode)
         if "coordinates" in given:
-            raise BadOption("the option 'coordinates' is for decoded records: set the option 'records' too")
+            raise BadOption("the option 'coordinates' is for decoded records: also set the option 'records'")
         if "table" not in given:
             for name in _OF_TABLES:
                 if name in given:
-                    raise BadOption(f"the option {name!r} is for tables: say which one with the option 'table'")
+                    raise BadOption(f"the option {name!r} is for tables: name one with the option 'table'")
             topic = given.get("topic")
             if isinstance(place, Brokers) and topic is None:
                 raise BadOption("raw rows are read from one topic at a time: set the option 'topic'")
@@ -273,7 +273,7 @@ def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode)
         if name in given:
             raise BadOption(f"the option {name!r} cannot be combined with 'records'")
     if isinstance(place, Brokers):
-        raise BadOption("the option 'records' reads saved rows: brokers give raw rows, and decode_records decodes them")
+        raise BadOption("the option 'records' reads saved rows: brokers return raw rows, which decode_records decodes")
     reader = record_reader(given, mode, _flag(given, SHOW_SECRETS.spark_option, False))
     return Asked(place, reader.topic, reader.schema(), None, mode, given=frozenset(given), records=reader)
 
@@ -308,7 +308,7 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
     bootstrap = given.get("bootstrap", servers)
     if bootstrap is None:
         for name in (*(name for name in _OF_BROKERS if name in given), *(f"{_KAFKA}{each}" for each in properties)):
-            raise BadOption(f"the option {name!r} is for brokers: say which ones with the option 'bootstrap'")
+            raise BadOption(f"the option {name!r} is for brokers: give their addresses with the option 'bootstrap'")
         if not paths:
             raise BadOption("there is nothing to read: pass a path to load, or set the option 'path' or 'bootstrap'")
         place = PathsToRead(paths, given.get("topic"), {name: given[name] for name in SAVED_OPTIONS if name in given})

@@ -39,7 +39,7 @@ def check_state(question: Question, *, by_spark: bool) -> None:
     if not any(each.table.topic in COORDINATOR_TOPICS for request in requests for each in at_the_bottom(request)):
         names = ", ".join(request.table.name for request in requests)
         raise ValueError(
-            f"{names}: no records of a coordinator's topic are read, and state keeps no others: leave out state"
+            f"{names}: state keeps only records of coordinators' topics, and none are read here: leave out state"
         )
 
 

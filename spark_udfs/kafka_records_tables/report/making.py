@@ -325,7 +325,7 @@ def _ends_before(asked_ms: int, end_ms: int, named: NamedSource) -> Finding:
         OUTSIDE_LOG,
         f"the last record is of {time_text(end_ms)}, and nothing later is known, so the report is as of that time and "
         f"not of {time_text(asked_ms)}",
-        f"{command_line(words)} shows which offsets expire until then if nothing is committed",
+        f"{command_line(words)} shows which offsets expire by then if nothing is committed",
     )
 
 

@@ -169,7 +169,7 @@ def _identity(finding: ReportFinding) -> tuple[object, ...]:
 def _notes(report: Report, earlier: EarlierReport) -> Iterator[str]:
     old, new = earlier.request, report.request
     if old.source != new.source:
-        yield f"the earlier report is of another source, {old.source}, and this one of {new.source}"
+        yield f"the earlier report is about another source, {old.source}, and this one about {new.source}"
     if old.at_timestamp_ms > new.at_timestamp_ms:
         yield (
             f"the earlier report is about a later moment, {moment(old.at_timestamp_ms)}: findings called new were "

@@ -39,7 +39,7 @@ _GENERAL: Final = (
         "group_settles_within",
         "duration",
         "15s",
-        "how long nothing must have happened to a group before its present state is judged",
+        "how long a group must have been quiet before its present state is judged",
         "a rebalance takes three heartbeats, each after 5 s (3 s in classic groups)",
     ),
 )

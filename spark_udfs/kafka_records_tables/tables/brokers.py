@@ -30,7 +30,7 @@ TABLE = Table(
             "addresses at which it listens",
         ),
         Column("log_dirs", "list<string>", "ids of its log directories, 22 characters each"),
-        *timestamps("registered", "when it last registered; null if the log does not go back so far"),
+        *timestamps("registered", "when it last registered; null if the log does not go back that far"),
     ),
     sort=("broker_id",),
     group=None,
@@ -40,7 +40,7 @@ TABLE = Table(
     rules=REPLAYED + """\
 A broker has a row until an administrator unregisters it. One that was stopped is fenced.
 
-Running brokers show fenced brokers since Kafka 4.0, and only the listener that was asked, without its name. Epoch, log
-directories, shutdown and time of registration are null.
+Running brokers show fenced brokers since Kafka 4.0, and only the listener that was queried, without its name. Epoch,
+log directories, shutdown and time of registration are null.
 """,
 )

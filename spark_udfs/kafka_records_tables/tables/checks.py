@@ -190,19 +190,16 @@ class _Facts:
                 yield self._missing(fact, is_past)
         for place, fact in self._listed[INITIALIZING].items():
             has = "has" if place in self._states else "does not have"
-            detail = (
-                f"the group coordinator has asked for state of {_called(fact)}, which {has} it, and has not noted an "
-                "answer; without one it asks again at a heartbeat, group.share.initialize.retry.interval.ms later"
-            )
+            detail = f"the group coordinator has requested state for {_called(fact)}, which {has} it, and has not "
+            "recorded a response; if none comes, it tries again at a heartbeat, after "
+            "group.share.initialize.retry.interval.ms"
             yield _row(fact, STATE_INITIALIZING, TRANSIENT, detail)
         left_of_topic = Counter(place[:2] for place in self._states)
         for (group_id, topic_id), fact in self._deleting.items():
             left = left_of_topic[group_id, topic_id]
-            detail = (
-                f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions have it: "
-                "where that has failed, the next request to delete the group's offsets of this topic, or the group, "
-                "tries again"
-            )
+            detail = f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions "
+            "still have it: if a deletion has failed, the next request to delete the group, or its offsets of this "
+            "topic, retries it"
             yield _row(fact, STATE_DELETING, TRANSIENT, detail)
         # An unchecked group may own the state.
         for place, fact in () if self._has_unchecked_groups else self._states.items():
@@ -222,25 +219,24 @@ class _Facts:
         return written is not None and began is not None and bool(written >= began)
 
     def _missing(self, fact: _Row, is_past: bool) -> dict[str, Any]:
-        detail = f"the group calls {_called(fact)} initialized, and it has no state"
+        detail = f"the group lists {_called(fact)} as initialized, but it has no state"
         if is_past:
-            why = "reading it is refused; the log may have lost what it had at that moment"
+            why = "reads of it are rejected; the log may have lost what it had at that moment"
             return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
         if self._is_younger(fact, SHARE_STATE):
-            why = "the record that says so was written after share state was read"
+            why = "the group's record was written after share state was read"
             return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
-        return _row(fact, STATE_MISSING, BROKEN, f"{detail}: reading it is refused")
+        return _row(fact, STATE_MISSING, BROKEN, f"{detail}: reads of it are rejected")
 
     def _unnamed(self, fact: _Row) -> dict[str, Any]:
         if self._is_younger(fact, OFFSETS):
-            detail = f"{_called(fact)} has state that was written after groups were read, which do not name it yet"
+            detail = f"{_called(fact)} has state that was written after groups were read, so no group lists it yet"
             return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
         if fact["group_id"] in self._groups[SHARE_GROUP]:
-            why = (
-                "its group does not name it: nobody deletes it, unless a member subscribes to the topic and asks again"
-            )
+            why = "its group does not list it: it is never deleted, unless a member subscribes to the topic and it is "
+            "requested again"
         else:
-            why = "there is no share group of that name: nobody deletes it"
+            why = "there is no share group of that name: it is never deleted"
         detail = f"{_called(fact)} has state, and {why}"
         return _row(fact, STATE_UNNAMED, BROKEN, detail)
 

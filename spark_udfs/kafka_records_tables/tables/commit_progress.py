@@ -11,7 +11,7 @@ from kafka_records_tables.topics import OFFSETS
 WINDOW: Final = Option(
     "window",
     "duration",
-    "how far back to look, at most a quarter of the history, and how long a record may wait in any case",
+    "how far back to look, at most a quarter of the history; a wait no longer than this is never too long",
     default="10m",
     least_ms=1000,
 )
@@ -49,7 +49,7 @@ TABLE: Final = Table(
             "time of the last commit that lowered the offset, since the first commit or the last deletion; null if "
             "there is none",
         ),
-        Column("fell_from", "int64", "the highest offset before the last fall"),
+        Column("fell_from", "int64", "the highest offset before it last went backwards"),
         Column(
             "advances",
             "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
@@ -60,7 +60,7 @@ TABLE: Final = Table(
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null if read from a log"),
-        Column("polled_before_ms", "int64", "when a coordinator was asked the previous time"),
+        Column("polled_before_ms", "int64", "when a coordinator was asked before that"),
         Column("offset_before", "int64", "the offset at the previous query; null if there was none"),
         Column("end_before", "int64", "the high watermark at the previous query; null if it is unknown"),
     ),

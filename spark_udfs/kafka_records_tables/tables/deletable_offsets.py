@@ -32,7 +32,7 @@ TABLE: Final = Table(
         Column(
             "offset",
             "int64",
-            "committed offset; null for a group, and if only an open transaction commits the partition",
+            "committed offset; null for a group, and if only an open transaction has a commit for the partition",
         ),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "metadata that the client stored with the offset"),
@@ -47,7 +47,9 @@ TABLE: Final = Table(
         Column(
             "offset_count", "int64", "number of offsets that are deleted with the group; null in rows of kind `offset`"
         ),
-        *timestamps("commit", "when the offset was committed, or the newest offset of a group; null if there is none"),
+        *timestamps(
+            "commit", "when the offset or, for a group, its newest offset was committed; null if there is none"
+        ),
         Column("log_partition", "int32", "partition of the coordinator's topic that holds the record"),
         Column(
             "log_offset",

@@ -88,7 +88,7 @@ One row per tombstone that the log still holds (`share_disappearances` has those
 - `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
   did not rebalance in time (KIP-848).
 - `member_replaced`: a static member returned with a new id (KIP-345).
-- `regex_unused`: no member subscribes by the regular expression any more.
+- `regex_unused`: no member uses the regular expression any more.
 - `conversion`: the group changed between the classic and the consumer protocol, with its members.
 - `replaced_empty_group`: an empty group was replaced by one of another kind; its offsets stay.
 - `record_unused`: newer brokers do not use the record (type 4 since Kafka 4.1).

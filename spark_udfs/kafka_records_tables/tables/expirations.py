@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column(
             "protected_by",
             "string",
-            "what keeps it from expiring: subscription, members or transaction; null if nothing must end",
+            "what keeps it from expiring: subscription, members or transaction; null if nothing does",
         ),
         Column(
             "changes_with",

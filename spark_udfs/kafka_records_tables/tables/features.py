@@ -15,7 +15,7 @@ TABLE = Table(
     columns=(
         Column("feature", "string", "name of the feature"),
         Column("level", "int16", "level of the feature; a feature of level 0 has no row"),
-        *timestamps("changed", "when it got this level; null if the log does not go back so far"),
+        *timestamps("changed", "when it got this level; null if the log does not go back that far"),
     ),
     sort=("feature",),
     group=None,

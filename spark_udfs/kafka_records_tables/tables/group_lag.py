@@ -34,7 +34,9 @@ TABLE: Final = Table(
         Column("lost", "int64", "number of offsets that were deleted before they were consumed"),
         Column("topics", "int64", "number of topics"),
         Column("partitions", "int64", "number of partitions"),
-        Column("unknown", "int64", "number of partitions whose lag is null: then the sums are lower bounds"),
+        Column(
+            "unknown", "int64", "number of partitions whose lag is null; if there are any, the sums are lower bounds"
+        ),
         Column(
             "problems",
             "list<struct<problem: string, partitions: int64>>",

@@ -24,7 +24,7 @@ TABLE: Final = Table(
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", "metadata that the client stored with the offset"),
         *timestamps("valid_from", "when the offset became valid; null if the source has no times"),
-        *timestamps("valid_to", "when the offset was no longer valid; null if it still is"),
+        *timestamps("valid_to", "when the offset stopped being valid; null if it still is"),
         Column("is_current", "bool", "whether the offset is valid at the end of the log"),
         Column(
             "ended_by",

@@ -130,7 +130,7 @@ class _KnownTypes:
             return
         context = self._context
         what = f"none of {plural(self._unknown, 'record')} is of a type that {context.question.package} knows"
-        consequence = "none is in the answer; see whether the topic is this one, and how keys were saved (encoding)"
+        consequence = "none of them has rows; check the topic, and how keys were saved (encoding)"
         context.report(Finding("damage", UNKNOWN_RECORDS, what, consequence, context.topic, context.partition))
 
 

@@ -31,7 +31,7 @@ SPARK_CHECKPOINT: Final = Option(
 TIMES: Final = Option(
     "times",
     "flag",
-    "ask running brokers for the time of each first unread record",
+    "ask running brokers for the time of the first unread record of each partition",
 )
 
 _WINDOW: Final = Option(
@@ -136,7 +136,7 @@ TABLE: Final = Table(
             "margin_ms",
             "int64",
             "milliseconds until retention (`retention.ms`) may delete the first unread record; null without the "
-            "topic's settings, and for topics that are compacted, limited in size or kept for ever",
+            "topic's settings, and for topics that are compacted, limited in size or kept forever",
         ),
         Column(
             "commit_rate",

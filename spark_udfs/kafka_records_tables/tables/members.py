@@ -31,9 +31,9 @@ TABLE: Final = Table(
         Column(
             "member_epoch",
             "int32",
-            "epoch of the member, or generation in a classic group; -2 for a static member that is away",
+            "epoch of the member, or generation in a classic group; -2 for a static member that left temporarily",
         ),
-        Column("previous_member_epoch", "int32", "member epoch before member_epoch; null in classic groups"),
+        Column("previous_member_epoch", "int32", "the member's previous epoch; null in classic groups"),
         Column(
             "state",
             "string",
@@ -56,7 +56,7 @@ TABLE: Final = Table(
         Column(
             "regex_topics", "list<string>", "topics that the regular expression last matched; null if there is none"
         ),
-        Column("server_assignor", "string", "assignor of the broker that the member requests; null if there is none"),
+        Column("server_assignor", "string", "broker-side assignor that the member requests; null if it requests none"),
         Column(
             "rebalance_timeout_ms",
             "int32",

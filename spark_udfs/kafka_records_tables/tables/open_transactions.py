@@ -111,8 +111,7 @@ TABLE: Final = Table(
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "offsets that the transaction commits, which are pending until it ends, each with the place of its first "
-            "commit in the log",
+            "offsets that the transaction commits, pending until it ends, each with the log offset of its first commit",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),
@@ -219,7 +218,7 @@ def _say_moment(late: int, moment: int, context: Context) -> None:
 
     if late > 0:
         what = f"the newest time in these logs is {time_text(moment)}: timeouts are judged as of then"
-        impact = f"{plural(late, 'transaction')} would be late by now; --as-of names another moment"
+        impact = f"{plural(late, 'transaction')} would be late by now; to judge as of another moment, use --as-of"
         context.report(Finding("note", JUDGED_AS_OF, what, impact))
 
 

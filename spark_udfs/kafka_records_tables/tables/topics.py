@@ -17,7 +17,7 @@ TABLE = Table(
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition_count", "int32", "number of partitions"),
         Column("replication_factor", "int32", "number of replicas of the first partition"),
-        *timestamps("created", "when the topic was created; null if the log does not go back so far"),
+        *timestamps("created", "when the topic was created; null if the log does not go back that far"),
         *timestamps("deleted", "when the topic was deleted; null if it exists"),
         Column(
             "configs",

@@ -138,7 +138,7 @@ class UnpackedFile:
 
 def check_size(size: int) -> None:
     if size > LARGEST_MEMBER:
-        raise TooMuch(f"a file in it claims {size} bytes, more than a segment file can have")
+        raise TooMuch(f"a file in it claims to have {size} bytes, more than a segment file can have")
 
 
 def no_room() -> str:

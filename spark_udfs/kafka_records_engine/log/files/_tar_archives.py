@@ -72,7 +72,7 @@ def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
         if number > MOST_MEMBERS:
             raise TooMuch(f"the archive has more than {plural(MOST_MEMBERS, 'member')}")
         if member.size < 0:
-            raise tarfile.ReadError(f"member {number} claims {member.size} bytes")
+            raise tarfile.ReadError(f"member {number} claims to have {member.size} bytes")
         yield member
 
 
@@ -147,9 +147,9 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
 def _check_head(size: int) -> None:
     """Refuse to read a header that is too large."""
     if size > _MOST_AT_ONCE:
-        raise TooMuch(f"one of its headers claims {size} bytes")
+        raise TooMuch(f"one of its headers claims to have {size} bytes")
     if size < 0:
-        raise tarfile.ReadError(f"one of its headers claims {size} bytes")
+        raise tarfile.ReadError(f"one of its headers claims to have {size} bytes")
 
 
 class _Limited:

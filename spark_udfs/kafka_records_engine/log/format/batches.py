@@ -286,7 +286,9 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
         try:
             size, position = read_varint(data, position, end)
             if size < 0 or size > end - position:
-                raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {end - position} are left", start)
+                raise BrokenRecordsError(
+                    f"{name} claims to have {plural(size, 'byte')}, but {end - position} are left", start
+                )
             stop = position + size
             position += 1  # Kafka does not use record attributes yet
             delta, position = read_varlong(data, position, stop)
@@ -330,7 +332,7 @@ def _sized(
 
 def _after_headers(data: bytes, position: int, stop: int, count: int, name: str) -> int:
     if count < 0:
-        raise BrokenRecordsError(f"{name} claims {count} headers")
+        raise BrokenRecordsError(f"{name} claims to have {count} headers")
     for number in range(1, count + 1):
         header = f"{name}, header {number} of {count}"
         at, size = _sized(read_varint, data, position, stop, header, "key")
@@ -414,7 +416,7 @@ def _wrapped_spans(batch: BatchHead, data: bytes) -> Iterator[Span]:
         error.at = 0
         raise
     if batch.offset and batch.offset < last:
-        raise BrokenRecordsError(f"the wrapper's offset is less than the {last} of its last message")
+        raise BrokenRecordsError(f"the wrapper's offset is less than {last}, the offset of its last message")
     first = batch.offset - last if batch.offset else 0
     log_append = batch.timestamp_type == "log_append"
     for number, (span, _) in enumerate(_inner_spans(batch, data), 1):
@@ -448,10 +450,10 @@ def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]
         (size,) = _INT.unpack_from(data, position + 8)
         left = end - position - ENTRY_HEAD
         if size < smallest or size > left:
-            raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {left} are left")
+            raise BrokenRecordsError(f"{name} claims to have {plural(size, 'byte')}, but {left} are left")
         offset, _, _, magic, attributes = _MESSAGE.unpack_from(data, position)
         if magic != batch.magic:
-            raise BrokenRecordsError(f"{name} has magic {magic}, but its wrapper has {batch.magic}")
+            raise BrokenRecordsError(f"{name} has magic {magic}, but its wrapper has magic {batch.magic}")
         if attributes & 0x07:
             raise BrokenRecordsError(f"{name} is itself compressed")
         at = position + _MESSAGE_HEAD

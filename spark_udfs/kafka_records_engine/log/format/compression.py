@@ -141,7 +141,7 @@ def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
         (size,) = unpack_from(">i", data, position)
         position += 4
         if size < 0 or position + size > len(data):
-            raise _BrokenError(f"a snappy block claims {size} bytes, but {len(data) - position} are left")
+            raise _BrokenError(f"a snappy block claims to have {size} bytes, but {len(data) - position} are left")
         yield _snappy_block(data[position : position + size], limit)
         position += size
 
@@ -156,7 +156,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
         if block[at] < 0x80:
             break
     if size > len(block) * SNAPPY_MOST_GAIN:
-        raise _BrokenError(f"{len(block)} bytes of snappy data cannot hold the {size} bytes they claim")
+        raise _BrokenError(f"{len(block)} bytes of snappy data cannot decompress to the {size} bytes that they claim")
     if size > limit:
         raise _BrokenError(f"it decompresses to more than {limit} bytes")
     if size == 0:

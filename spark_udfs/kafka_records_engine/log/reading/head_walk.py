@@ -137,9 +137,7 @@ def _walked(
         if falls.size:
             is_wanted[falls[0] :] = False
             yield _chosen(part, is_wanted)
-            raise _Trouble(
-                "the offsets are not higher than the ones before them", _position_in(chunk, int(falls[0]), position)
-            )
+            raise _Trouble("the offsets do not increase", _position_in(chunk, int(falls[0]), position))
         previous = int(part.last[-1])
         is_large = behind - position > _LARGE * len(part)
         position = behind

@@ -186,7 +186,7 @@ class Connection:
                 )
             size = struct.unpack(">i", head)[0]
             if not self._answers and not 0 <= size <= largest:
-                raise ConnectionLost(self.address, "the response is not that of a Kafka broker")
+                raise ConnectionLost(self.address, "the response does not come from a Kafka broker")
             if not 0 <= size <= largest:
                 raise self._too_large(size, largest)
             return self._transport.receive(size, deadline)
@@ -256,9 +256,9 @@ class Connection:
         try:
             _, fields = decoded(sent.exchange, 0 if code == ErrorCode.UNSUPPORTED_VERSION else 3, data)
         except KafkaRecordsError:
-            raise ConnectionLost(self.address, "the response is not that of a Kafka broker") from None
+            raise ConnectionLost(self.address, "the response does not come from a Kafka broker") from None
         if code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
-            raise Refused(self.address, f"refuses ApiVersions: {ErrorCode(code).name}")
+            raise Refused(self.address, f"rejects ApiVersions: {ErrorCode(code).name}")
         self._spoken = {
             each["api_key"]: range(each["min_version"], each["max_version"] + 1) for each in fields["api_keys"]
         }

@@ -92,7 +92,7 @@ class Patience:
     def begin(self) -> None:
         """Start to measure the wait, unless it has started already. Raises GivenUp if the time limit has passed."""
         if self._session.is_over:
-            raise GivenUp(f"{self._session.limit} is over")
+            raise GivenUp(f"{self._session.limit} has passed")
         if self._since is None:
             self._since = time.monotonic()
 
@@ -108,7 +108,7 @@ class Patience:
         connection is lost, or it only requests pauses.
         """
         if self._session.is_over:
-            raise GivenUp(f"{why}, and {self._session.limit} is over")
+            raise GivenUp(f"{why}, and {self._session.limit} has passed")
         self.begin()
         limit = min(self.limit, at_most)
         if self._waited < limit:

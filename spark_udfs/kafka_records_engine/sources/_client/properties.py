@@ -77,5 +77,5 @@ def read_jaas(text: str) -> tuple[str, dict[str, str]]:
         options[option[1]] = re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
         at = option.end()
     if text[at:].strip() != ";":
-        raise ValueError('options are name="value", with a semicolon after the last one')
+        raise ValueError('options must be written as name="value", with a semicolon after the last one')
     return module[1], options

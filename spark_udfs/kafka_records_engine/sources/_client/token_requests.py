@@ -46,7 +46,7 @@ def posted(url: str, body: bytes, headers: Mapping[str, str], timeout: float) ->
     except (URLError, HTTPException, OSError) as error:
         why = getattr(error, "reason", None) or error
         what = getattr(why, "strerror", None) or why
-        raise NoToken(f"no token from {url}: {what}. Check {ADDRESS}, and that this machine reaches it") from None
+        raise NoToken(f"no token from {url}: {what}. Check {ADDRESS}, and that this machine can reach it") from None
 
 
 def _refusal(error: HTTPError) -> str:

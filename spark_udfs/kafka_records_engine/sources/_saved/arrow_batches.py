@@ -64,7 +64,7 @@ def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> t
 def _rows(header: FlatTable) -> int:
     rows = header.number(0, "q")
     if not 0 <= rows <= _MOST_ROWS:
-        raise pa.ArrowInvalid(f"a batch claims {rows} rows")
+        raise pa.ArrowInvalid(f"a batch claims to have {rows} rows")
     return rows
 
 
@@ -169,7 +169,7 @@ class _Batch:
         if self._codec is None or not length:
             return pa.py_buffer(data)
         if length < _COUNT.size:
-            raise pa.ArrowInvalid(f"a compressed buffer has {length} bytes, too few for its size")
+            raise pa.ArrowInvalid(f"a compressed buffer has {length} bytes, too few to state its size")
         (size,) = _COUNT.unpack_from(data)
         packed = pa.py_buffer(data).slice(_COUNT.size)
         return packed if size == _NOT_COMPRESSED else pa.py_buffer(_unpacked(packed, size, self._codec))
@@ -192,5 +192,5 @@ def _unpacked(packed: Any, size: int, codec: str) -> bytes:
             parts.append(part)
             left -= len(part)
         if left or stream.read(1):
-            raise pa.ArrowInvalid(f"a compressed buffer does not hold the {size} bytes that it claims")
+            raise pa.ArrowInvalid(f"a compressed buffer does not contain the {size} bytes that it claims")
     return parts[0] if len(parts) == 1 else b"".join(parts)

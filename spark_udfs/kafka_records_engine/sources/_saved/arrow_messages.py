@@ -71,7 +71,7 @@ def messages_of(stream: Any) -> Iterator[ArrowMessage]:
         made = _message(metadata, _no_body)
         body = _exactly(stream, made.body_size)
         if (made.kind == SCHEMA) != (number == 0):
-            raise pa.ArrowInvalid("a stream must begin with its schema and have no other")
+            raise pa.ArrowInvalid("a stream must begin with its schema and contain no other")
         number += 1
         yield made._replace(read=partial(_slice, body))
 
@@ -109,7 +109,7 @@ def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
     behind = _LENGTH.size if _length(metadata) != _CONTINUES else 2 * _LENGTH.size
     size = _length(metadata[behind - _LENGTH.size :])
     if size > len(metadata) - behind:
-        raise pa.ArrowInvalid(f"the part at byte {block.start} claims {size} bytes of metadata")
+        raise pa.ArrowInvalid(f"the part at byte {block.start} claims to have {size} bytes of metadata")
     body = block.start + block.metadata_size
     made = _message(metadata[behind : behind + size], lambda at, size: bytes(file.read_at(size, body + at)))
     if made.kind != kind or made.body_size != block.body_size:

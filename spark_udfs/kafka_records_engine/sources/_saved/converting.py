@@ -103,7 +103,7 @@ class SavedFile:
     def _bytes(self, taken: TakenColumn, array: Any, encoding: Encoding | None, first: int, on_wrong: OnWrong) -> Any:
         if not holds_bytes(array.type):
             raise LogSourceError(
-                self.path, f"the column {taken.column} is of type {array.type}: neither bytes nor text"
+                self.path, f"the column {taken.column} is of type {array.type}, which is neither bytes nor text"
             )
         if encoding is None or pa.types.is_null(array.type):
             return plain_array(array).cast(pa.binary())

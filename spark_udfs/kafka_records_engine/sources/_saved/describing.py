@@ -119,7 +119,7 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
         for raw in RAW_SCHEMA.names:
             if columns.get(raw) != first.get(raw):
                 one, other = (
-                    f"{printable(column)} is taken for {raw}" if column else f"there is no {raw}"
+                    f"{printable(column)} is used as {raw}" if column else f"there is no {raw}"
                     for column in (columns.get(raw), first.get(raw))
                 )
                 raise LogSourceError(
@@ -206,7 +206,7 @@ class _Guess:
         except MixedUnits as mixed:
             raise LogSourceError(
                 self.file.path,
-                f"the numbers of the column {printable(time.column)}, taken for timestamp_ms, look like times since "
+                f"the numbers of the column {printable(time.column)}, used as timestamp_ms, look like times since "
                 f'1970 in {mixed}; set their unit with time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
                 "savedTimeUnit in Spark)",
             ) from None

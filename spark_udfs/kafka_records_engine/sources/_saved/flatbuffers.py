@@ -37,10 +37,10 @@ class FlatTable:
         vtable = at - _unpacked(_I32, data, at)
         size, table_size = _unpacked(_U16, data, vtable), _unpacked(_U16, data, vtable + 2)
         if size < 4 or size % 2 or vtable + size > len(data) or at + table_size > len(data):
-            raise pa.ArrowInvalid(f"the metadata has a table at byte {at} that does not fit into it")
+            raise pa.ArrowInvalid(f"the table at byte {at} of the metadata runs past its end")
         self._places = tuple(_unpacked(_U16, data, vtable + place) for place in range(4, size, 2))
         if any(place >= table_size for place in self._places if place):
-            raise pa.ArrowInvalid(f"the metadata has a table at byte {at} with a field after its end")
+            raise pa.ArrowInvalid(f"the table at byte {at} of the metadata has a field after its end")
 
     def number(self, slot: int, shape: str, default: int = 0) -> int:
         """The number in the field `slot`; `shape` is one letter of the module `struct`."""

@@ -34,7 +34,7 @@ def arrow_reader(place: Place) -> FileReader:
     if start.startswith(b"FEA1"):
         raise LogSourceError(
             str(place),
-            "this is Feather of version 1, which nothing has written by default since 2020: rewrite it with "
+            "this is a file in Feather format 1, which has not been the default since 2020: rewrite it with "
             "pyarrow.feather.write_feather(pyarrow.feather.read_table(path), path)",
         )
     return _FileReader(place) if start == b"ARROW1" else _StreamReader(place)

@@ -205,7 +205,7 @@ class _Reading:
             Finding(
                 "damage",
                 DAMAGED_LOG,
-                f"{part} cannot be read, with offsets from {first} to {piece.last}: {text}",
+                f"{part}, with offsets {first} to {piece.last}, cannot be read: {text}",
                 "its other records are left out",
                 self._log.topic,
                 self._log.partition,

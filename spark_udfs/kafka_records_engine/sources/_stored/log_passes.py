@@ -200,7 +200,7 @@ class Pass:
                 raise OtherLog(
                     self._run.root,
                     f"the record at offset {row['offset']} of {self._log.topic}-{self._log.partition} differs from "
-                    f"the stored one: the topic was recreated, or its end was written again. {_ELSEWHERE}",
+                    f"the stored one: the topic was recreated, or the end of the log was overwritten. {_ELSEWHERE}",
                 )
 
     def _check_end(self) -> None:
@@ -215,7 +215,8 @@ class Pass:
         raise OtherLog(
             self._run.root,
             f"{self._log.topic}-{self._log.partition} {ends}, but records up to offset {stored.end - 1} are stored: "
-            f"this is an older copy of the log, or the topic was recreated, or its end was cut off. {_ELSEWHERE}",
+            "this is an older copy of the log, or the topic was recreated, or the end of the log was cut off. "
+            f"{_ELSEWHERE}",
         )
 
     @property

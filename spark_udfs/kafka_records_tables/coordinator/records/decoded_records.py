@@ -250,7 +250,7 @@ def undecided(
     return Finding(
         severity="damage",
         reason=UNDECIDED_TRANSACTION,
-        what=f"{what}: it is unknown how the transaction of producer {producer} ended: its marker was not read",
+        what=f"{what}: it is unknown how the transaction of producer {producer} ended, because its marker was not read",
         consequence=consequence,
         record_type=record_type,
         **place_of(rows, row, context),

@@ -44,9 +44,9 @@ TABLE: Final = Table(
     columns=(
         Column("is_added", "bool", "whether the entry was added; otherwise it was removed"),
         Column("resource_type", "string", "type of the resource"),
-        Column("resource_name", "string", "name of the resource, or the beginning of names; * is every resource"),
-        Column("is_prefix", "bool", "whether the name is the beginning of names"),
-        Column("principal", "string", "whom the entry is about, such as User:ann"),
+        Column("resource_name", "string", "name of the resource, or a prefix of names; * is every resource"),
+        Column("is_prefix", "bool", "whether the name is a prefix of names"),
+        Column("principal", "string", "principal that the entry is about, such as User:ann"),
         Column("host", "string", "host that it is about; * is every host"),
         Column("operation", "string", "operation that it is about"),
         Column("is_denied", "bool", "whether it denies the operation; otherwise it allows it"),
@@ -219,8 +219,8 @@ def _taking(
         return "what allowed it was removed", False, removed
     if added and not any(each.matches(kind, name) for each in before):
         return (
-            "before, there were none, and allow.everyone.if.no.acl.found may have allowed everything to everybody; "
-            "now only what ACLs allow is allowed",
+            "there were no ACLs before, and allow.everyone.if.no.acl.found may have allowed everything; now only what "
+            "ACLs allow is allowed",
             True,
             added,
         )

@@ -114,7 +114,7 @@ def with_known_counts(context: RuleContext, finding: ReportFinding) -> ReportFin
     ends = "the end of this log is" if len(unknown) == 1 else "the ends of these logs are"
     return replace(
         finding,
-        problem=f"{finding.problem} Of {places_shown(unknown)}, the counts of records include only what commits show, "
+        problem=f"{finding.problem} For {places_shown(unknown)}, the counts of records include only what commits show, "
         f"because {ends} unknown.",
     )
 

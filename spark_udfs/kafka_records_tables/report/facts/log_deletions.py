@@ -86,7 +86,7 @@ def log_deletions(context: RuleContext, topic: str, partitions: Sequence[int], e
     if own is not None and retention and created is not None and not is_changed and context.at_ms - created < retention:
         never = Evidence(
             f"{topic} was created at {moment(created)}, {length(context.at_ms - created)} before the report, and its "
-            f"retention.ms is {length(retention)}: no record was so old"
+            f"retention.ms is {length(retention)}: no record was that old"
         )
     early = _early_times(topic, partitions, ends, created, retention, context.at_ms)
     if never is None and early:
@@ -181,7 +181,7 @@ def _unit(time: int, at_ms: int) -> str:
     long before the report."""
     as_seconds = time * 1000
     return (
-        f" (as seconds in place of milliseconds, {time} is {moment(as_seconds)})"
+        f" (taken as seconds instead of milliseconds, {time} is {moment(as_seconds)})"
         if abs(at_ms - as_seconds) < 400 * DAY_MS
         else ""
     )

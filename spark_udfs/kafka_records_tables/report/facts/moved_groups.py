@@ -247,7 +247,7 @@ def add_commits(
             start = ends.start(place)
             least = first.offset if start is None else min(start, first.offset)
             _count(moved, min(own, new[-1].offset) - least, began)
-            shows = f"{moved.group_id} had committed {own} for {topic}-{partition}, and began again: {first.offset}"
+            shows = f"{moved.group_id} had committed {own} for {topic}-{partition}, and started over at {first.offset}"
             moved.evidence.append(Evidence(shows, OFFSETS, first.log_partition, first.log_offset, first.from_ms))
     for (alone, _), began in zip(found, agreed(found), strict=True):
         if began.is_unsure:

@@ -25,9 +25,13 @@ TABLE: Final = Table(
     records=(_QUOTA,),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
-        Column("user", "string", "the user; empty for the default of all users, null if the quota is of all users"),
-        Column("client_id", "string", "the client id; empty for the default, null if the quota is of all client ids"),
-        Column("ip", "string", "the IP address; empty for the default, null if the quota is of all addresses"),
+        Column(
+            "user", "string", "the user; empty for the default of all users, null if the quota applies to all users"
+        ),
+        Column(
+            "client_id", "string", "the client id; empty for the default, null if the quota applies to all client ids"
+        ),
+        Column("ip", "string", "the IP address; empty for the default, null if the quota applies to all addresses"),
         Column("name", "string", "name of the quota"),
         Column("value", "float64", "the limit; null if the quota was removed"),
         Column(

@@ -23,7 +23,7 @@ from kafka_records_tables.topics import METADATA, OFFSETS, SHARE_STATE
 
 LOCK: Final = "share.record.lock.duration.ms"
 TOO_LATE: Final = (
-    "Do the logs of the consumers show that such records were processed, and their acknowledgements came too late "
+    "Do the logs of the consumers show that such records were processed, but acknowledged too late "
     "(InvalidRecordStateException)?"
 )
 _DEFAULT_MS: Final = 30_000
@@ -201,7 +201,7 @@ def _of_change(
         "renew the locks; and look for results that were written more than once"
     )
     statement = (
-        f"Processing takes longer than the lock of a record, which was made shorter at {moment(lowered.at_ms)} "
+        f"Processing takes longer than the record lock, which was shortened at {moment(lowered.at_ms)} "
         f"({length(lowered.lock_ms)}, {LOCK} of {shown(group)}; {length(lowered.before_ms)} before): the lock runs "
         "out, the acknowledgement comes too late, and the record is delivered again. Then these records may have been "
         "processed at each delivery."
@@ -236,7 +236,7 @@ def _by_times(
         f"{length(lock_ms)}, {LOCK} of {shown(group)}" if told is not None else f"{LOCK}, {length(lock_ms)} by default"
     )
     statement = (
-        f"Processing takes longer than the lock of a record ({named}): the lock runs out, the acknowledgement comes "
+        f"Processing takes longer than the record lock ({named}): the lock runs out, the acknowledgement comes "
         "too late, and the record is delivered again. Then these records may have been processed at each delivery."
     )
     raised = context.ask_kafka(

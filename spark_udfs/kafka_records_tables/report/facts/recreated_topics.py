@@ -202,7 +202,7 @@ def _weigh_by_client(context: RuleContext, case: dict[str, Any]) -> Verdict:
 def _weigh_on_purpose(context: RuleContext, case: dict[str, Any]) -> Verdict:
 
     topic = case["topic"]
-    statement = f"Somebody, or a program, deleted {shown(topic)} and created it again, to empty it for instance."
+    statement = f"A person or a program deleted {shown(topic)} and created it again, for example to empty it."
     found = recreation_of(context, topic)
     if found is None:
         return Verdict(statement, lacked=(_LACKED,))

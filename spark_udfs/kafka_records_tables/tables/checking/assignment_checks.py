@@ -170,7 +170,8 @@ def _told_left_out(group: Group, each: LeftOut, topics: Topics) -> str:
     place = (
         f"of subtopology {each.of!r}" if group.kind == STREAMS else f"of topic {topics.names.get(each.of, each.of)!r}"
     )
-    return f"{count} {what}{'s' * (count > 1)} {place} in no target assignment {each.why}: {shown}{more}"
+    are = "are" if count > 1 else "is"
+    return f"{count} {what}{'s' * (count > 1)} {place} {are} in no target assignment {each.why}: {shown}{more}"
 
 
 def _called(group: Group, part: _Part, topics: Topics) -> str:

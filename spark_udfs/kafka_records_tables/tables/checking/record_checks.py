@@ -119,24 +119,22 @@ class RecordChecks:
         for number, seen in self._unknown.items():
             records = plural(seen.count, "record")
             newest = RELEASES[-1]
-            detail = f"{records} of type {number}, which Kafka {newest} does not know: coordinators pass over them"
+            detail = f"{records} of type {number}, which Kafka {newest} does not know: coordinators skip them"
             yield CheckRow(UNKNOWN_TYPE, INFORMATION, detail, seen.offset, seen.timestamp_ms)
             told = unread_type(self._release, context.topic, number) if self._release else None
             if told is not None and told.stops:
                 yield self._unread_row(None, number, None, seen)
         for (owner, name), seen in self._strays.items():
             home = partition_for(name, self._partitions or 1)
-            detail = (
-                f"{plural(seen.count, 'record')} in partition {context.partition}: the coordinator of {name!r} reads "
-                f"partition {home} of {self._partitions} alone"
-            )
+            detail = f"{plural(seen.count, 'record')} in partition {context.partition}: the coordinator of {name!r} "
+            f"reads only partition {home} of {self._partitions}"
             yield self._owned(CheckRow(WRONG_PARTITION, BROKEN, detail, seen.offset, seen.timestamp_ms), owner)
         for (owner, number, version), seen in self._unread.items():
             yield self._unread_row(owner, number, version, seen)
         for finding in context.findings:
             if finding.severity == "damage" and finding.reason == DAMAGED_LOG:
                 offset = finding.base_offset if finding.offset is None else finding.offset
-                detail = f"{finding.what}; {finding.consequence}. A coordinator may stop at this place"
+                detail = f"{finding.what}; {finding.consequence}. A coordinator may stop here"
                 yield CheckRow(DAMAGED, BROKEN, detail, offset)
         yield CheckRow(fact=READ, partition=self._partitions, log_timestamp_ms=self._began_ms)
 

@@ -116,7 +116,7 @@ def _unknown_type(release: str, topic: str) -> Unread:
     if _order(release) < _order(_PASSES_OVER_SINCE):
         stops = _STOPS_READING if topic == TRANSACTIONS else "does not load the log"
         return Unread(True, f"does not know this record type, and {stops}")
-    return Unread(False, "passes over this record type with a warning, so its content is lost")
+    return Unread(False, "skips this record type with a warning, and its content is lost")
 
 
 def _order(release: str) -> int:

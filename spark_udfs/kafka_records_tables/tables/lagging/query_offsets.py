@@ -39,7 +39,7 @@ def query_notes(queries: Iterable[QueryProgress]) -> Iterable[Finding]:
                 each, f"{others} of the query {'is' if each.other_sources == 1 else 'are'} not Kafka", "left out"
             )
         if each.planned is not None and each.batch is not None:
-            what = f"the batch {each.planned} of the query is planned, but not committed"
+            what = f"the batch {each.planned} of the query is planned but not committed"
             yield _note(each, what, f"the offsets come from the batch {each.batch}")
         elif each.batch is None:
             yield _note(each, _NO_BATCH, "its offsets are null")

@@ -48,7 +48,7 @@ class Reader(TableReader):
 def _later_records(context: Context) -> Finding:
     what = "it has records that are later than the moment of the option at"
     consequence = (
-        "the clean-up is assumed to have met the offsets at the end of the log; pass the same moment as --as-of to "
+        "the clean-up is assumed to have found the offsets at the end of the log; pass the same moment as --as-of to "
         "get the offsets of that time"
     )
     return Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition)

@@ -98,7 +98,7 @@ class Reader(CheckReader):
     def _look_for_bug(self, event: Event, bug: ReplayBug, release: str) -> None:
         if event.group_id not in self._hit and bug.is_in(release):
             self._hit.add(event.group_id)
-            why = f"{bug.why}: {release} does not load the log ({bug.issue}), load it with {bug.advice} or later"
+            why = f"{bug.why}: {release} does not load the log ({bug.issue}); load it with {bug.advice} or later"
             self._conflicts.append(_row(NOT_LOADED, event, why))
 
 

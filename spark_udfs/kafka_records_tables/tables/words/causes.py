@@ -32,7 +32,7 @@ CAUSES: Final = {
     SESSION_TIMEOUT: "the coordinator got no heartbeat from the member within its session timeout",
     REBALANCE_TIMEOUT: "the member did not give up partitions, join or sync within its rebalance timeout",
     MEMBER_REPLACED: "a static member came back under a new id",
-    REGEX_UNUSED: "no member subscribes by the regular expression any more",
+    REGEX_UNUSED: "no member uses the regular expression any more",
     CONVERSION: "the group was converted to the other protocol, with its members",
     REPLACED_EMPTY_GROUP: "an empty group was replaced by one of another kind",
     RECORD_UNUSED: "newer brokers do not use the record",

@@ -39,11 +39,11 @@ MEANINGS: Final = {
         "member of a streams group has a new target"
     ),
     REBALANCE_STARTED: (
-        "members must follow a new epoch, or one of them must give something up; not for classic groups, where no "
+        "members must follow a new epoch, or one of them must give something up; not in classic groups, because no "
         "record shows it"
     ),
     REBALANCE_COMPLETED: "every member has its target, or the leader's assignment of a classic group is written",
-    ASSIGNMENT_CHANGED: "what a member should have changed; detail has what it gained and lost",
+    ASSIGNMENT_CHANGED: "a member was assigned other partitions or tasks; detail has those it gained and lost",
     FIRST_COMMIT: "the group's first commit for a topic, even in a transaction that may be aborted",
     OFFSETS_RESET: (
         "commits for a group (not a simple one) without members, by an administrator or by a client that is not a "
