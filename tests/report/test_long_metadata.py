@@ -66,7 +66,7 @@ def test_metadata_that_grew_up_to_the_limit_is_the_cause_and_a_restart_does_not_
     assert _HANGS in found.refuted_by
     assert (
         "has 4047 characters, and each of the 10 commits up to it had 50 more than the one before: the next one would "
-        "have had 4097 or more; brokers refuse more than 4096"
+        "have had 4097 or more; brokers reject more than 4096"
     ) in found.causes[0].evidence_for[0].shows
     assert '"exporter" joined 4 min after the last commit' in found.causes[0].evidence_for[1].shows
     assert found.consequence == "work_repeated"

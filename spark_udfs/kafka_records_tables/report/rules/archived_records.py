@@ -158,7 +158,7 @@ def _incident(
         lacked=unknown,
     )
     no_records = Verdict(
-        "There are no records at these offsets: they are markers of transactions, or gaps that compaction left, and "
+        "There are no records at these offsets: they are transaction markers, or gaps that compaction left, and "
         "consumers acknowledge each as GAP. Then nothing is lost.",
         refuted_by=records if is_rejected else evidence[0],
         lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),
@@ -296,9 +296,9 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
     causes=(
         PossibleCause(
             "locks_run_out",
-            "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock; certain if the lock was made shorter shortly before "
-            "deliveries began to fail; refuted if most end sooner",
+            "processing takes longer than the record lock (`share.record.lock.duration.ms`)",
+            "for: deliveries last as long as the lock; certain if the lock was shortened just before deliveries began "
+            "to fail; refuted if most end sooner",
         ),
         PossibleCause(
             "cannot_be_processed",
@@ -333,7 +333,7 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
             "rejected_share",
             "share",
             0.05,
-            "share of the records that consumers rejected, from which it is more than a note",
+            "share of rejected records from which it is more than a note",
             "consumers reject what is malformed on purpose",
         ),
         Threshold(

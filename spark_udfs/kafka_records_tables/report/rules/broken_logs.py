@@ -191,7 +191,7 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
     if last is None or written is None or last > written or context.at_ms - written < HOUR_MS:
         return ""
-    return f"None of them has a commit that can be read after {moment(last)}: it seems that this has already happened."
+    return f"None of them has a readable commit after {moment(last)}, so this seems to have happened already."
 
 
 def groups_shown(groups: Sequence[str]) -> str:
@@ -303,7 +303,7 @@ _WHAT: Final = {
         "No member of the group consumes these partitions, although it has members: their lag grows."
     ),
     "share_state_broken": (
-        "No member of the group can consume these partitions: the leader that reads the state is refused."
+        "No member of the group can consume these partitions: the leader's request to read the state is rejected."
     ),
     "share_state_left": "A new group with this name may fail to initialize its state (FENCED_STATE_EPOCH).",
 }
@@ -378,7 +378,7 @@ RULES = (
     _checks_rule(
         "share_state_broken",
         "a share group lacks the state of partitions",
-        "Share partitions that count as initialized and have no state.",
+        "Share partitions that count as initialized but have no state.",
         {
             Level.HIGH: "no change is under way",
             Level.NOTE: "a change may be under way, or a log with state is incomplete",
@@ -386,10 +386,10 @@ RULES = (
     ),
     _checks_rule(
         "share_state_left",
-        "state of share partitions is left over, or under way",
-        "Share state that no group names, or that is being created or deleted.",
+        "share state is left over, or is being created or deleted",
+        "Share state that no group lists, or that is being created or deleted.",
         {
-            Level.LOW: "no group names it",
+            Level.LOW: "no group lists it",
             Level.NOTE: "it is being created or deleted",
         },
     ),

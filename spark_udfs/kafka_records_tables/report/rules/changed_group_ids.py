@@ -145,7 +145,7 @@ def _impact(old: str, new: str, begins: list[Beginning]) -> str:
         words = either_words(shown(new), "its", unsure)
         parts.append(f"{'In the other partitions, ' if parts else ''}{words}")
     text = ". ".join(map(capital, parts))
-    rest = "only these records of it are unread" if any(each.skipped for each in sure) else "nobody has to work it off"
+    rest = "only these records of it are unread" if any(each.skipped for each in sure) else "nobody has to clear it"
     return f"{text}. The lag of {shown(old)} grows, but {rest}."
 
 
@@ -191,7 +191,8 @@ def _steps(context: RuleContext, succession: Succession) -> tuple[NextStep, ...]
         *(steps if gaps else ()),
         _back(context, succession),
         context.ask_kafka(
-            f"If {shown(old)} is not used any more, delete it after that, so that nobody restarts it for its lag",
+            f"If {shown(old)} is not used any more, delete it after that, so that nobody restarts it because of its "
+            "lag",
             "kafka-consumer-groups",
             "--delete",
             *option("--group", old),

@@ -101,7 +101,7 @@ def _seen_words(loop: CleanedLoop) -> str:
     names = listed(list(Counter(each.name for each in loop.seen)))
     again = f", which was committed {counted(loop.span.commits, 'time')}" if loop.span.commits > 1 else ""
     return (
-        f"in the {length(loop.departures[-1] - loop.seen_from_ms)} of which compaction removed nothing, "
+        f"in the {length(loop.departures[-1] - loop.seen_from_ms)} from which compaction removed nothing, "
         f"{counted(len(loop.seen), 'member')} took the partition and left, half of them within "
         f"{length(median(stays) if stays else 0)} ({names}), and the offset stayed{again}. Joins and departures "
         f"have raised its epoch to {loop.epoch} since the group was created."
@@ -141,7 +141,7 @@ def _verdicts(context: RuleContext, loop: CleanedLoop) -> dict[str, Verdict]:
     stay, limits = _longest_stay(loop), poll_limits(member_lives(context, [group]).get(group, []))
     late = Verdict(
         f"The application of {shown(group)} polls too late: its members are removed from the group when "
-        "max.poll.interval.ms is over, before they commit, and the next ones get the same records.",
+        "max.poll.interval.ms has passed, before they commit, and the next ones get the same records.",
         evidence_against=() if moves is None else (moves,),
         refuted_by=(
             Evidence(

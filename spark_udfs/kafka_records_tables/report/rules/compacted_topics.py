@@ -164,7 +164,7 @@ def _incident(context: RuleContext, compacted: CompactedTopic, behind: list[Behi
     removed = sum(compacted.removed.values())
     since_ms = began["at_timestamp_ms"]
     times = max(each.times for each in behind)
-    ended = "" if compacted.ended_ms is None else f", and no longer since {moment(compacted.ended_ms)}"
+    ended = "" if compacted.ended_ms is None else f" (until {moment(compacted.ended_ms)})"
     change = Evidence(f"cleanup.policy of {topic} was set to compact", METADATA, 0, began["log_offset"], since_ms)
     verdict = Verdict(
         f"Somebody set cleanup.policy of {shown(topic)} to compact at {moment(since_ms)}{ended}: for each key the "
@@ -190,9 +190,9 @@ def _incident(context: RuleContext, compacted: CompactedTopic, behind: list[Behi
         title=RULE.title,
         problem=(
             f"The topic {shown(topic)} has been compacted since {moment(since_ms)}{ended}; before that, each "
-            f"record was kept. {counted(removed, 'offset')} of its logs have no record now. {listed(names)} read "
-            f"on up to {counted(times, 'time')} from a position in an older file, which the cleaner may have "
-            f"compacted by then: it may have missed up to {counted(most, 'record')}."
+            f"record was kept. {counted(removed, 'offset')} of its logs have no record now. {listed(names)} read from "
+            "a position in an older file, which the cleaner may have compacted by then, up to "
+            f"{counted(times, 'time')}, and may have missed up to {counted(most, 'record')}."
             + (f" {listed(others)} stayed in the newest file, which is not compacted." if others else "")
         ),
         impact="Readers that are further behind than the newest file get only the last record of each key.",

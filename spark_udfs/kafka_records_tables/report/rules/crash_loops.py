@@ -240,8 +240,8 @@ def _incident(
             *(
                 (
                     Evidence(
-                        f"before, {usual_tries} had {first.place} and left before its offset moved, in 95 % of "
-                        "the cases"
+                        f"before, in 95 % of the cases, {usual_tries} had {first.place} and left before its offset "
+                        "moved"
                     ),
                 )
                 if first.usual is not None
@@ -268,8 +268,8 @@ def _incident(
     )
     slow = polls_too_late(poll_limits(tries), stays)
     late = Verdict(
-        f"The application of {shown(group)} polls too late: its members are removed from the group when"
-        " max.poll.interval.ms is over, before they commit, and the next ones get the same records.",
+        f"The application of {shown(group)} polls too late: its members are removed from the group when "
+        "max.poll.interval.ms has passed, before they commit, and the next ones get the same records.",
         evidence_for=(Evidence(slow),) if slow else (),
         evidence_against=(Evidence("other partitions of the group move on"),) if moves else (),
         is_certain=bool(slow) and not moves,
@@ -360,7 +360,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
         TIMEOUT_CAUSE,
         PossibleCause(
             "polls_too_late",
-            "members are removed when max.poll.interval.ms is over",
+            "members are removed when max.poll.interval.ms has passed",
             "for: they stay exactly that long; refuted if they leave at other times",
         ),
         DOES_NOT_COMMIT,

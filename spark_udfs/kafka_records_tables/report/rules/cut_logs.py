@@ -182,7 +182,7 @@ _COPIED: Final = (
     "{logs} ends {missing} before the offset that the broker wrote down a little later, as in a copy that was made "
     "while the broker wrote. {groups}What they did in the meantime is unknown."
 )
-_START_UNSURE: Final = "only some of the files may have been copied, or the topic once had records deleted by their age"
+_START_UNSURE: Final = "only some of the files may have been copied, or records of the topic were once deleted by age"
 _END_UNSURE: Final = (
     "only some of the files may have been copied, or the log was copied long before the others, or a power failure "
     "lost records"

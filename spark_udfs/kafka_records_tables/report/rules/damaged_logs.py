@@ -170,17 +170,17 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     began = [each.before_ms for each in found if each.before_ms is not None]
     ended = [each.behind_ms for each in found if each.behind_ms is not None]
     span = f", written between {moment(min(began))} and {moment(max(ended))}" if began and ended else ""
-    others = "" if len(found) == 1 else f", and so in {counted(len(found) - 1, 'other log')} of the topic"
+    others = "" if len(found) == 1 else f", and others from {counted(len(found) - 1, 'other log')} of the topic"
     missing = sum(each.behind - each.first for each in found)
     return ReportFinding(
         kind="segment_lost",
         level=Level(case["level"]),
         title=LOST.title,
         problem=(
-            f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to "
-            f"{first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. The log is complete up to "
-            f"there, so no cleaner removed them: {_how_lost(first)}. {groups_shown(groups)}The commits, members and "
-            "deletions in the missing part are unknown, so what the report says about these groups may be out of "
+            f"The offsets from {first.first} to {first.behind - 1} are missing from "
+            f"{topic}-{first.partition}{others}: {counted(missing, 'offset')} in no file{span}. The log is complete "
+            f"up to there, so no cleaner removed them: {_how_lost(first)}. {groups_shown(groups)}The commits, members "
+            "and deletions in the missing part are unknown, so what the report says about these groups may be out of "
             "date."
         ),
         group_ids=groups,
@@ -290,7 +290,7 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 RIGHT = ReportRule(
     kind="right_missing",
-    title="a right is missing, so that the report is not complete",
+    title="a right is missing, so the report is incomplete",
     about="""\
 Topics of coordinators, and topics that groups use, that the user may not describe or read (an ACL is missing). The
 command ends with status 1.""",

@@ -288,10 +288,10 @@ def _weigh_mistake(dropped: Dropped) -> Verdict:
         supports.append(Evidence(f"{counted(dropped.written, 'record')} were written to it since then{last}"))
     if dropped.taken_in:
         supports.append(
-            Evidence(f"the list of topics was changed at that time: {listed(dropped.taken_in)} came into it")
+            Evidence(f"the list of topics was changed at that time, and now includes {listed(dropped.taken_in)}")
         )
     return Verdict(
-        f"The new version of the application of {shown(dropped.group)} lacks {shown(dropped.topic)} in its list of "
+        f"The new version of the application of {shown(dropped.group)} omits {shown(dropped.topic)} from its list of "
         "topics by mistake.",
         evidence_for=tuple(supports),
         evidence_against=against,
@@ -335,7 +335,7 @@ last subscriber left. Otherwise it is `offsets_unneeded`.""",
     causes=(
         PossibleCause(
             _MISTAKE,
-            "a new version of the application lacks the topic in its list by mistake",
+            "a new version of the application omits the topic from its list by mistake",
             "for: other topics were added at the same time; against: another group began to read it",
         ),
         PossibleCause(

@@ -163,11 +163,14 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         )
         they, their = ("it", "its") if len(went_on) == 1 else ("they", "their")
         if is_unsure:
-            parts.append(f"{clients}: out of range, {either_words(they, their, begins)}")
+            parts.append(f"{clients}: {their} offsets were out of range, so {either_words(they, their, begins)}")
         elif again:
-            parts.append(f"{clients}: out of range, {they} began at the start, and read {repeated_words(begins)} again")
+            parts.append(
+                f"{clients}: {their} offsets were out of range, so {they} began at the start, and read "
+                f"{repeated_words(begins)} again"
+            )
         else:
-            parts.append(f"{clients}: out of range, {they} began where auto.offset.reset says")
+            parts.append(f"{clients}: {their} offsets were out of range, so {they} began where auto.offset.reset says")
     if silent:
         parts.append(
             f"{listed(silent)} had members since, which began where auto.offset.reset says; no commit shows where"
@@ -236,7 +239,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         lacked=lacked,
     )
     same_topic = Evidence(f"the commit has the present topic id of {topic} ({first.span.topic_id})")
-    nobody = Evidence(f"{first.group_id} {alone} that could have read so far, and the log of {first.place} {ended}")
+    nobody = Evidence(f"{first.group_id} {alone} that could have read that far, and the log of {first.place} {ended}")
     finding = ReportFinding(
         kind=KIND,
         level=Level.CRITICAL if scale["records_lost"] else Level.HIGH,
@@ -246,7 +249,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             f" {numbers_shown(partitions)}) for {listed(groups)}: {first.span.offset} for {first.place}, whose"
             f" log {ended}."
             f" The group{'' if len(groups) == 1 else 's'} {'never had a member until' if never else 'had no members'}"
-            f" then{', so no consumer has read so far' if is_whole else seen}."
+            f" then{', so no consumer has read that far' if is_whole else seen}."
         ),
         impact=f"{capital('; '.join(parts))}.",
         consequence=consequence_of(scale),
@@ -287,7 +290,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                 statement=f"{topic} was deleted and created again.",
             ),
             "log_truncated": Verdict(
-                f"The log of {topic} lost its end after members had read so far: a replica that lacked it became"
+                f"The log of {topic} lost its end after members had read that far: a replica that lacked it became"
                 " leader.",
                 refuted_by=nobody if is_whole else None,
                 lacked=lacked,

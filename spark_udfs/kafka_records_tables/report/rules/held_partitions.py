@@ -101,8 +101,8 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
             f"In the group {shown(group)} the member {shown(name)} (member id {member_id}, host"
             f" {holder['client_host']}) does"
             f" not give up {places_shown(sorted(places))}. {counted(len(waits), 'member')}"
-            f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) wait for it, for"
-            f" {length(context.at_ms - asked_ms)} by now; and it {silent}.{fenced}"
+            f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) have waited for it for "
+            f"{length(context.at_ms - asked_ms)} by now, and it {silent}.{fenced}"
         ),
         impact=(f"{records} of {counted(len(owned), 'partition')} wait: no other member reads its partitions."),
         consequence="work_stopped",

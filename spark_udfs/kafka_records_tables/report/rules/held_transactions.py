@@ -444,8 +444,8 @@ Transactions with the same cause are one finding.""",
             "times_usual",
             "count",
             20,
-            "age of a transaction, as a multiple of the longest earlier one of its transactional id, from which it was "
-            "left open",
+            "age of a transaction, as a multiple of the longest earlier one of its transactional id, from which it "
+            "counts as left open",
             "an application seldom does twenty times as much in one transaction",
         ),
     ),

@@ -256,7 +256,7 @@ def _incident(context: RuleContext, left: _LeftOut, is_simple: bool, sharers: li
         is_going_on=True,
         scale={"records_waiting": left.unread, "partitions": len(left.partitions)},
         symptom_confidence="high" if added is not None else "medium",
-        why_not_sure=None if added is not None else "an application may be meant to read some partitions only",
+        why_not_sure=None if added is not None else "an application may be meant to read only some partitions",
         evidence=(commits, *grown),
         evidence_count=1 + len(grown),
         rows=(rows,),

@@ -185,7 +185,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     )
     steps = _steps(context, row, own)
     waits = (
-        f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and "
+        f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} only committed records and "
         f"{'gets' if len(groups) == 1 else 'get'} no further: {counted(stuck, 'record')} wait."
         if groups
         else ""
@@ -199,7 +199,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
             f"was added to it for {length(silent)}; {shown(successor['transactional_id'])} continues meanwhile."
             f"{f' It holds back {places_shown(sorted(own))}.' if own else ''}{ended}"
         ),
-        impact=waits or "Consumers that read committed records only wait at its first record.",
+        impact=waits or "Consumers that read only committed records wait at its first record.",
         consequence="work_stopped",
         group_ids=groups,
         topics=tuple(sorted({topic for topic, _ in own})),

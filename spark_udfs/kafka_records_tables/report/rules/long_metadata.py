@@ -17,7 +17,7 @@ from kafka_records_tables.topics import OFFSETS
 NAME: Final = "metadata_too_large"
 CAUSE: Final = PossibleCause(
     NAME,
-    "brokers refuse its commits: their metadata has grown beyond `offset.metadata.max.bytes`",
+    "brokers reject its commits: their metadata has grown beyond `offset.metadata.max.bytes`",
     "for: the metadata of its last commit was nearly as long as the default limit; certain if it grew with each of "
     "ten commits",
 )
@@ -123,7 +123,7 @@ def _long_metadata(context: RuleContext, group: str, growth: _Growth) -> LongMet
         f"the one before: the next one would have had {growth.size + min(growth.steps)} or more"
     )
     shows = Evidence(
-        f"the metadata of its last commit has {size}{grows}; brokers refuse more than {_LIMIT} by default",
+        f"the metadata of its last commit has {size}{grows}; brokers reject more than {_LIMIT} by default",
         OFFSETS,
         growth.last["log_partition"],
         growth.last["log_offset"],
@@ -143,7 +143,7 @@ def _long_metadata(context: RuleContext, group: str, growth: _Growth) -> LongMet
     since = "" if last_ms is None else f" since {moment(last_ms)}"
     new = f", as {listed(names_of(later))} did" if later else ""
     verdict = Verdict(
-        f"Brokers refuse the commits of {shown(group)}{since} (OffsetMetadataTooLarge): the metadata that its "
+        f"Brokers reject the commits of {shown(group)}{since} (OffsetMetadataTooLarge): the metadata that its "
         f"application stores with each commit has grown to {size}, and offset.metadata.max.bytes allows {_LIMIT} "
         f"unless the brokers have another value. Its members probably process records, but a new one begins at the "
         f"last commit again{new}.",

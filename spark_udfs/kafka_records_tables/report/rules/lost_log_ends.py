@@ -208,7 +208,7 @@ def _incident(context: RuleContext, cuts: list[_Cut]) -> Incident:
                 if again
                 else ""
             )
-            + (f" {listed(went_on)} read nothing twice as far as commits show." if went_on and again else "")
+            + (f" {listed(went_on)} read nothing twice, as far as commits show." if went_on and again else "")
         ),
         consequence="data_lost",
         group_ids=groups,
@@ -275,7 +275,7 @@ def _verdicts(context: RuleContext, cuts: list[_Cut], topics: tuple[str, ...]) -
             lacked=("the number of replicas",) if None in replicas else (),
         ),
         _COPY: Verdict(
-            "Somebody replaced the files by an older copy (a snapshot of the disk, a backup), but not those of "
+            "Somebody replaced the files with an older copy (a snapshot of the disk, a backup), but not those of "
             f"{OFFSETS}.",
             evidence_against=(Evidence(f"{OFFSETS} has later commits, so it was not replaced"),),
         ),
@@ -291,7 +291,7 @@ def _steps(context: RuleContext, cuts: list[_Cut], groups: tuple[str, ...]) -> t
     )
     topic, number = cuts[0].place
     return (
-        NextStep(f"Have what was written then sent again by the systems of its producers: {spans}"),
+        NextStep(f"Have the producing systems send again what was written then: {spans}"),
         NextStep(
             f"Have the owners of {listed(groups)} check results that are stored by partition and offset, and records "
             "that were processed twice"
@@ -327,7 +327,7 @@ read the lost records, if `__consumer_offsets` lost its end too, or on running b
             "for: a single replica",
         ),
         PossibleCause(_REPLICA, "a replica without the records became leader", "refuted if there is a single replica"),
-        PossibleCause(_COPY, "somebody replaced the files by an older copy", f"against: {OFFSETS} has later commits"),
+        PossibleCause(_COPY, "somebody replaced the files with an older copy", f"against: {OFFSETS} has later commits"),
     ),
     questions=(
         Question(

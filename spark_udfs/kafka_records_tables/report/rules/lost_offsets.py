@@ -328,7 +328,7 @@ def _weigh_retention(context: RuleContext, case: dict[str, Any]) -> Verdict:
     by_size = found.never_by_age is not None
     return Verdict(
         (
-            f"The limit of bytes in a partition of {topic} (retention.bytes) deleted records before they were consumed."
+            f"The size limit of the partitions of {topic} (retention.bytes) deleted records before they were consumed."
             if by_size
             else f"Retention deleted records of {topic} faster than they were consumed."
         ),
@@ -398,7 +398,7 @@ _CAUSES = {
         ),
         Hypothesis(
             "early_timestamps",
-            "a producer writes timestamps that are long past, such as seconds instead of milliseconds",
+            "a producer writes timestamps far in the past, such as seconds instead of milliseconds",
             "certain if the records left have timestamps from long before the topic was created",
             _weigh_early_times,
         ),

@@ -151,7 +151,7 @@ def _incident(
         problem=(
             f"The commits of {shown(group)} stay one below the end: {counted(len(short), 'time')} in "
             f"{places_shown(places)}, for up to {length(longest)} without a new record, and since {moment(since_ms)} "
-            f"none has reached the end of a log.{until} The lag of 1 that remains is no unread record."
+            f"none has reached the end of a log.{until} The remaining lag of 1 is not an unread record."
         ),
         impact=(
             "Each member that gets one of these partitions reads its last record again"
@@ -162,7 +162,7 @@ def _incident(
         topics=topics,
         partitions=tuple(number for _, number in places) if len(topics) == 1 else (),
         who=tuple(
-            Actor("was the first that committed so" if new else "commits so", group, each.member_id, each.client_id)
+            Actor("was the first to commit this way" if new else "commits so", group, each.member_id, each.client_id)
             for each in by[:1]
         ),
         since_timestamp_ms=since_ms,
@@ -202,13 +202,14 @@ def _incident(
                 reset_from_file(
                     context,
                     group,
-                    "Until then, to not repeat the last records at the next start: while the group has no members,",
+                    "Until then, to avoid repeating the last records at the next start: while the group has no "
+                    "members,",
                     [(place, spans[place][-1].offset + 1) for place in places],
                 ),
             ),
         ),
         _KEEPS_BACK: Verdict(
-            f"{shown(group)} commits a record only when the next one has come.",
+            f"{shown(group)} commits a record only when the next one has arrived.",
             refuted_by=kept_one if together >= _TOGETHER else None,
             evidence_against=(repeats,) if starts.recommits else (),
         ),
@@ -278,7 +279,7 @@ markers do not count as records. The files of the topics are needed.""",
         ),
         PossibleCause(
             _KEEPS_BACK,
-            "the application commits a record only when the next one has come",
+            "the application commits a record only when the next one has arrived",
             "does not apply if records came together, and only the last one was kept back",
         ),
     ),

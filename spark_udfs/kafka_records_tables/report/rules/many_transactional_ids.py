@@ -160,7 +160,7 @@ producer epochs, and they appeared one after another over `spread`. `least` are 
             "count",
             30,
             "the same, if the log shows that each was used once",
-            "so many cannot be instances that were replaced in a deployment",
+            "that many cannot be instances that were replaced in a deployment",
             "ids",
         ),
         Threshold(

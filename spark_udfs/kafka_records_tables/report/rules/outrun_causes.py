@@ -68,9 +68,9 @@ def deleted_by(
     if size is not None or (not deletions.is_size_set and (never_old or (unknown and not away))):
         causes["too_much"] = Verdict(
             (
-                f"{slow} the topic deletes what is more than {limit} in a partition (retention.bytes)."
+                f"{slow} the topic deletes what exceeds {limit} in a partition (retention.bytes)."
                 if not away
-                else f"{shown(topic)} deletes what is more than {limit} in a partition (retention.bytes), and "
+                else f"{shown(topic)} deletes what exceeds {limit} in a partition (retention.bytes), and "
                 f"{shown(group)} was away for longer than such a log lasts."
             ),
             evidence_for=(

@@ -45,7 +45,7 @@ from kafka_records_tables.topics import OFFSETS
 KIND: Final = "deleted_before_read"
 _ESTIMATED: Final = "how many records were read before a jump is estimated from the other commits of the group"
 _SINCE_WHEN: Final = (
-    "no record shows since when timestamps are wrong, so some jumps may be backlogs that it read in one commit"
+    "no record shows when timestamps became wrong, so some jumps may be backlogs that it read in one commit"
 )
 _BACKLOGS: Final = "some jumps may be backlogs that it read in one commit, and that were deleted later"
 _OF_LAG: Final = ("group_id", "topic", "partition", "log_start_offset", "end_offset", "lost", "problem")
@@ -301,10 +301,10 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them",
     about="""\
-Commits of lagging groups that jump `times` as far as usual, from offsets that the log no longer has. Among the first
-`commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate: the sum
-of all jumps, minus what the group usually reads. A backlog that a job reads when it comes back is not counted; if a
-first commit may be one, the loss has bounds.""",
+Commits of lagging groups that jump `times` times as far as usual, from offsets that the log no longer has. Among the
+first `commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate:
+the sum of all jumps, minus what the group usually reads. A backlog that a job reads when it comes back is not counted;
+if a first commit may be one, the loss has bounds.""",
     tables=("lag", "timeline"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -333,7 +333,7 @@ first commit may be one, the loss has bounds.""",
         ),
         PossibleCause(
             EARLY,
-            "a producer writes timestamps that are long past, such as seconds instead of milliseconds",
+            "a producer writes timestamps far in the past, such as seconds instead of milliseconds",
             "certain if the records left have timestamps from long before the topic was created",
         ),
     ),

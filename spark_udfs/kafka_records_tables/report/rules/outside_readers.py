@@ -175,7 +175,7 @@ def _incident(context: RuleContext, group: str, absences: list[_Absence]) -> Inc
     verdicts = {
         "reads_outside": Verdict(
             f"A client that assigns itself partitions (assign) uses the group id {shown(group)}, and commits what it "
-            "has read; while there are members, its commits are refused.",
+            "has read; while there are members, its commits are rejected.",
             evidence_for=(proof, repeated),
         ),
         "script_moves_offsets": Verdict(

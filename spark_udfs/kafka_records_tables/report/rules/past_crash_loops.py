@@ -232,7 +232,7 @@ def _late(group: str, attempts: list[MemberLife], stays: list[int], moves: bool)
     slow = polls_too_late(limits, stays)
     return Verdict(
         f"The application of {shown(group)} polled too late: its members were removed from the group when "
-        "max.poll.interval.ms was over, before they committed, and the next ones got the same records.",
+        "max.poll.interval.ms had passed, before they committed, and the next ones got the same records.",
         evidence_for=(Evidence(slow),) if slow else (),
         evidence_against=(Evidence("other partitions of the group moved on meanwhile"),) if moves else (),
         refuted_by=(

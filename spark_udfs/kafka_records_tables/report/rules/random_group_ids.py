@@ -163,7 +163,7 @@ def _verdicts(
     at_once = (Evidence(f"a new one starts as soon as the one before is gone, every {length(every_ms)}"),)
     return {
         "random_part": Verdict(
-            f"The group id of the application has a part that is made at each start ({shown(pattern)}), so that each "
+            f"The group id of the application has a part that changes at each start ({shown(pattern)}), so that each "
             "restart begins without offsets.",
             evidence_for=(
                 Evidence(f"{counted(len(groups), 'group')} whose names differ only in it", *_place_of(evidence[-1])),
@@ -172,7 +172,7 @@ def _verdicts(
             ),
         ),
         "reads_all_on_purpose": Verdict(
-            "Each start is to read the topic again, such as that of a cache, a report or a test, and does not need its "
+            "Each start is meant to read the topic again, as for a cache, a report or a test, and does not need its "
             "group afterwards.",
             evidence_for=() if is_service else (Evidence("there are pauses between the groups, as between runs"),),
             evidence_against=before,
@@ -237,12 +237,12 @@ left. Groups that exist at the same time and console consumers are not a finding
     causes=(
         PossibleCause(
             "random_part",
-            "the group id has a part that is made at each start",
+            "the group id has a part that changes at each start",
             "for: a group with a fixed name before",
         ),
         PossibleCause(
             "reads_all_on_purpose",
-            "each start is to read the topic again",
+            "each start is meant to read the topic again",
             "for: pauses between the groups",
         ),
     ),
@@ -250,7 +250,7 @@ left. Groups that exist at the same time and console consumers are not a finding
         Question(
             "random_part",
             "reads_all_on_purpose",
-            "Is a new start of the application to continue where the one before ended?",
+            "Should the application continue where it stopped when it is restarted?",
         ),
     ),
     thresholds=(

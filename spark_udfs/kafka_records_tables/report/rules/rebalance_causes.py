@@ -117,7 +117,7 @@ def _weigh_no_work(context: RuleContext, case: dict[str, Any]) -> Verdict | None
     if not stays:
         return None
     return Verdict(
-        "Its members have nothing left to read, and for that reason end and are started again, as a job is.",
+        "Its members have nothing left to read, so they end and are started again, as a job is.",
         lacked=(ends_of_logs(each.place for each in stays),),
     )
 
@@ -240,8 +240,8 @@ def _weigh_deletion(context: RuleContext, case: dict[str, Any]) -> Verdict | Non
         evidence_for=(found[-1].evidence, Evidence(shares_words(found[-1], times))),
         steps=(
             NextStep(
-                f"Find out who deleted {listed(topics)}, and take it out of the subscription of the application if it "
-                "was to be deleted"
+                f"Find out who deleted {listed(topics)}, and take it out of the subscription of the application if "
+                "the deletion was intended"
             ),
         ),
     )

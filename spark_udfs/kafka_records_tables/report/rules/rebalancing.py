@@ -301,9 +301,9 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once
-cause. Fewer are enough if the same client times out and comes back again and again. Rolling restarts and jobs are not
-a finding; a group that often scales, and keeps up, is a note. Without the ends of the logs, [crash_loop](#crash_loop)
+A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
+cause. Fewer are enough if the same client times out and comes back again and again. Rolling restarts and jobs are not a
+finding; a group that often scales, and keeps up, is a note. Without the ends of the logs, [crash_loop](#crash_loop)
 cannot be found: then members that suddenly leave far more often, while an offset does not move, are a finding here.
 Counts are lower bounds.""",
     tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),

@@ -137,7 +137,7 @@ def _incident(context: RuleContext, change: _Lowered, sizes: _Sizes, large: int,
     at = moment(change.at_ms)
     whose = f"the topic {topic}" if change.name == _OF_TOPIC else "all brokers"
     changed = Evidence(
-        f"{change.name} of {whose} is {change.limit} since {at}, and was {change.before}",
+        f"{change.name} of {whose} has been {change.limit} since {at}; before, it was {change.before}",
         METADATA,
         0,
         change.log_offset,
@@ -164,9 +164,9 @@ def _incident(context: RuleContext, change: _Lowered, sizes: _Sizes, large: int,
             f"{large} above this limit in {length(before_ms)}. Since then none has come, while smaller ones still come."
         ),
         impact=(
-            f"Brokers refuse larger batches with RecordTooLargeException (MESSAGE_TOO_LARGE): at the rate of before, "
-            f"about {counted(expected, 'record')}. A request that is refused leaves no record, so it is unknown how "
-            "many there were, and whether producers keep or drop them."
+            "Brokers reject larger batches with RecordTooLargeException (MESSAGE_TOO_LARGE): at the earlier rate, "
+            f"about {counted(expected, 'record')}. A rejected request leaves no record, so it is unknown how many "
+            "there were, and whether producers keep or drop them."
         ),
         topics=(change.topic,),
         since_timestamp_ms=change.at_ms,
@@ -183,7 +183,7 @@ def _incident(context: RuleContext, change: _Lowered, sizes: _Sizes, large: int,
         thresholds=context.limits_of(f"{KIND}.expected"),
     )
     lowered = Verdict(
-        f"Brokers refuse what is larger than the new {change.name}={change.limit}.",
+        f"Brokers reject what is larger than the new {change.name}={change.limit}.",
         evidence_for=(changed, none),
     )
     otherwise = Verdict(
@@ -204,7 +204,7 @@ def _steps(context: RuleContext, change: _Lowered, sizes: _Sizes) -> tuple[NextS
     return (
         context.ask_kafka(
             f"Remove the limit, or set it above {sizes.largest} bytes, if {shown(change.topic)} is to have such "
-            "records. Then send again from their source what was refused; consumers need nothing",
+            "records. Then have the source send the rejected records again; consumers need nothing",
             "kafka-configs",
             *("--alter", *entity, "--delete-config", change.name),
         ),
@@ -230,7 +230,7 @@ are needed; the last 16 MiB of each log are read.""",
     causes=(
         PossibleCause(
             _CAUSE,
-            "brokers refuse what is larger than the new limit",
+            "brokers reject what is larger than the new limit",
             "",
         ),
         PossibleCause(

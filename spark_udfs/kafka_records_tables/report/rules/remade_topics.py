@@ -234,7 +234,7 @@ def _since(
     if new and deleted_ms is not None:
         return (
             deleted_ms,
-            f"offsets were deleted with it then; the first commit for the new topic is of {moment(min(new))}",
+            f"offsets were deleted with it then; the first commit for the new topic was at {moment(min(new))}",
         )
     if new:
         return min(new), "the first commit for the new topic, which was created earlier"
@@ -279,7 +279,7 @@ def _lost(context: RuleContext, gone: list[dict[str, Any]]) -> str:
 def _carried(topic: str, each: CarriedPosition) -> str:
     return (
         f"{shown(each.group_id)} committed {each.offset} for the new {topic}-{each.partition} at "
-        f"{moment(each.committed_ms)}, before the record in front of this offset was written "
+        f"{moment(each.committed_ms)}, before the record that precedes this offset was written "
         f"({moment(each.written_ms)}): so this was its position in the old topic. It read on from there, and "
         f"never read {counted(each.records, 'record')} of the new one that the log still has."
     )

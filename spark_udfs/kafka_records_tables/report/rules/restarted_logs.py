@@ -240,7 +240,7 @@ def _steps(context: RuleContext, found: _Restart, log: str) -> tuple[NextStep, .
         NextStep(
             "Compare the groups that should be in this log (kafka-consumer-groups --list of an earlier day, the "
             "configs of applications) with those that are: groups without members will begin again as their "
-            "auto.offset.reset says. Let applications expect records twice"
+            "auto.offset.reset says. Expect applications to get records twice"
         ),
         context.see("List what the groups of this log did", Rows("timeline", (f"log_partition={found.partition}",))),
         context.ask_kafka(

@@ -141,7 +141,7 @@ def _incident(context: RuleContext, group: str, topic: str, first_ms: int, other
         ),
         impact=(
             "If the application itself writes what it consumes, each of these records comes back until somebody stops "
-            "it; the lag shows nothing of it"
+            "it; the lag does not show it"
             + (f". {listed(readers)} {'reads' if len(readers) == 1 else 'read'} the same topic" if readers else "")
             + "."
         ),
@@ -172,13 +172,13 @@ def _incident(context: RuleContext, group: str, topic: str, first_ms: int, other
     )
     verdicts = {
         "writes_to_its_topic": Verdict(
-            f"The application of {shown(group)} writes to {shown(topic)}, which it consumes too since then: an endless "
-            "loop.",
+            f"The application of {shown(group)} writes to {shown(topic)}, which it has also consumed since then: an "
+            "endless loop.",
             evidence_for=(proof, keeps_up, *((steady,) if is_steady else ()), *((named,) if is_of_failures else ())),
         ),
         "more_is_written": Verdict(
-            f"Other producers write more to {shown(topic)} since about that time, for example because of the same "
-            "release.",
+            f"Other producers have written more to {shown(topic)} since about that time, for example because of the "
+            "same release.",
             evidence_against=(steady,) if is_steady else (),
         ),
     }
@@ -250,7 +250,7 @@ def _other_readers(context: RuleContext, group: str, topic: str) -> list[str]:
 
 RULE = incident_rule(
     kind=KIND,
-    title="a topic grows many times faster since a group also consumes it",
+    title="a topic has grown many times faster since a group began to consume it too",
     about="""\
 A topic that a group began to consume later than other topics. Since then, for `lasts` or longer and until the end, it
 has grown `times` times as fast as before. The group's other topics did not, or the topic's name contains a word such
@@ -281,7 +281,7 @@ as retry, dlq or error.
             "writes_to_its_topic",
             "more_is_written",
             "Does the application of the group write to the topic? Then it has the same records again and again, and "
-            "stops to grow when the group is stopped",
+            "the topic stops growing when the group is stopped",
             command_of(_find),
         ),
     ),

@@ -256,9 +256,9 @@ start offset are not counted.""",
     causes=(
         Hypothesis(
             "locks_run_out",
-            "processing takes longer than the lock of a record (`share.record.lock.duration.ms`)",
-            "for: deliveries end after the time of the lock; certain if the lock was made shorter shortly before "
-            "deliveries began to fail; refuted if most end sooner",
+            "processing takes longer than the record lock (`share.record.lock.duration.ms`)",
+            "for: deliveries last as long as the lock; certain if the lock was shortened just before deliveries began "
+            "to fail; refuted if most end sooner",
             _weigh_locks,
         ),
         Hypothesis(

@@ -199,7 +199,7 @@ def _incident(
         problem=(
             f"The members of the group {shown(group)} belong to {len(apps)} applications that consume different "
             f"topics: {'; '.join(words)}. Members joined or left {counted(len(there), 'time')} while both were there, "
-            f"and each time the group was rebalanced; {counted(churn, 'member')} came as {listed(restless.clients)}."
+            f"and each time the group was rebalanced; {counted(churn, 'member')} joined as {listed(restless.clients)}."
         ),
         impact="Whenever a member of one application joins or leaves, the other one is rebalanced and "
         "pauses. Monitoring or resetting the group affects both.",

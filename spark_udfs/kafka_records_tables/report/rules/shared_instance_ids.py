@@ -136,7 +136,7 @@ RULE = incident_rule(
     title="members with one group.instance.id take each other's place",
     about="""\
 Static members that another one with the same group.instance.id replaced `times` times or more, without a `pause`. A
-group of the consumer protocol refuses the second process, which leaves no record.""",
+group of the consumer protocol rejects the second process, which leaves no record.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

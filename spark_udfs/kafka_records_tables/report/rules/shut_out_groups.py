@@ -43,7 +43,7 @@ _DENIED, _OTHERWISE = "acl_denies", "stopped_otherwise"
 _MOST_ENTRIES: Final = 3
 """The maximum number of entries to name in a sentence."""
 _WAIT: Final = (
-    "{} wait, and more come. Nothing is lost as long as topics keep them: consumers will go on at their offsets."
+    "{} wait, and more come. Nothing is lost as long as topics keep them: consumers will continue at their offsets."
 )
 _MOST_TOPICS: Final = 100
 """The maximum number of topics to look at per change."""
@@ -200,13 +200,13 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH,
-        title=RULE.title if names else "nothing is written to a topic since its ACLs were changed",
+        title=RULE.title if names else "nothing has been written to a topic since its ACLs were changed",
         problem=f"At {moment(change.at_ms)} ACLs of {what} {did}: {entries}.{_who_stopped(groups, joins)}"
         f"{_what_is_silent(silent)}",
         impact=" ".join(
             (
                 *((_WAIT.format(counted(waiting, "record")),) if waiting else ()),
-                *(("Producers that are refused lose their records, or stop.",) if silent else ()),
+                *(("Producers that are denied access lose their records, or stop.",) if silent else ()),
             )
         ),
         consequence="work_stopped",
@@ -245,7 +245,7 @@ def _incident(
     refused = [f"the clients of {listed(names)}"] if names else []
     refused += [f"the producers of {listed(tuple(silent))}"] if silent else []
     denied = Verdict(
-        f"The changed ACLs refuse {' and '.join(refused)}: {change.how}.",
+        f"The changed ACLs deny access to {' and '.join(refused)}: {change.how}.",
         (changed, near, *((go_on,) if go_on is not None else ())),
         lacked=("the principals of the clients: no record has them",),
     )
@@ -312,7 +312,7 @@ RULE = incident_rule(
     title="clients stopped when ACLs were changed",
     about="""\
 Groups whose last commits for a topic are within `around` of a change of ACLs, while records wait; and topics to which
-nothing is written since the change, with groups that lost all members then. The change must take rights away. No
+nothing has been written since the change, with groups that lost all members then. The change must take rights away. No
 record shows to which client an entry applies. The metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
@@ -321,7 +321,7 @@ record shows to which client an entry applies. The metadata log is needed.""",
     causes=(
         PossibleCause(
             _DENIED,
-            "the changed ACLs refuse the clients",
+            "the changed ACLs deny access to the clients",
             "for: their time, and groups of other topics go on",
         ),
         PossibleCause(_OTHERWISE, "they stopped for another reason", "against: their time"),

@@ -151,7 +151,7 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
     """A sentence that says whether members left voluntarily or timed out."""
     timeout = session_timeout(context, group)
     if timeout is not None and stays and median(stays) < timeout:
-        return f" They leave by themselves: the session timeout is {length(timeout)}, and was not over."
+        return f" They leave by themselves: the session timeout is {length(timeout)}, and had not passed."
     groups = context.rows_of_group("groups", group)
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
     if timeout is None and stays and min(stays) < SECOND_MS:

@@ -122,7 +122,7 @@ def _weighed(context: RuleContext, reading: Reading, quota: Quota, size: float |
         lacked=lacked,
         steps=(
             NextStep(
-                f"Raise the quota, or delete it (--delete-config {quota.name}), if it is not meant to be so low; the "
+                f"Raise the quota, or delete it (--delete-config {quota.name}), if it is not meant to be that low; the "
                 "group then catches up from its offsets by itself. Look at it first",
                 every.command,
             ),

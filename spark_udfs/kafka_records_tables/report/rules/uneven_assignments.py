@@ -159,7 +159,7 @@ def _weigh_range(context: RuleContext, case: dict[str, Any]) -> Verdict | None:
         case["log_offset_first_max"],
     )
     return Verdict(
-        f"The range assignor of {shown(case['group_id'])} assigns the partitions of each topic for itself, and begins "
+        f"The range assignor of {shown(case['group_id'])} assigns the partitions of each topic separately, and begins "
         "with the same members each time.",
         evidence_for=(proof,),
         is_certain=few == len(counts),
@@ -247,7 +247,7 @@ groups are left out.""",
     causes=(
         Hypothesis(
             "range_assignor",
-            "the range assignor assigns each topic for itself: the first members get most partitions",
+            "the range assignor assigns each topic separately: the first members get most partitions",
             "certain if all topics have fewer partitions than the group has members",
             _weigh_range,
         ),
