@@ -47,9 +47,9 @@ report.findings[1].rows[0].table
 # 'regressions'
 ```
 
-`--group G` limits the report to a group, and `--topic-filter 'orders*'` to such topics and the groups that have a row
-about one. Findings about the coordinators' logs stay. If the source has nothing about these groups or topics, the exit
-status is 2.
+`--group G` limits the report to a group, and `--topic-filter 'orders*'` to these topics and the groups that have a row
+about one of them. Findings about the coordinators' logs stay. If the source has nothing about these groups or topics,
+the exit status is 2.
 
 Pass the brokers' `offsets.retention.minutes` with `--retention`: expiry depends on it. Commands in a report of files
 name the brokers as `$BOOTSTRAP`, which you set.
@@ -97,8 +97,8 @@ if it is not `high`, `why_not_sure` says what no record shows, or what a cleaner
 
 ## Thresholds
 
-Each kind lists its thresholds. `kafka-records report --print-thresholds` prints a file of all, with the reason for
-each default. To change some, list them in a file for `--thresholds` (TOML):
+Each kind lists its thresholds. `kafka-records report --print-thresholds` prints a file with all of them, and the reason
+for each default. To change some, list them in a file for `--thresholds` (TOML):
 
 ```toml
 [offsets_expiring]

@@ -85,14 +85,14 @@ the source does not have. The checks, by their words in `check`:
 - `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
 - `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it. Running
   brokers or the option `partitions` give the number of partitions; a note says if it is unknown.
-- `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`,
-  with its default settings, does with the records: it does not load a log with an unknown version of a value, and
-  skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record
-  type and version. The releases {", ".join(RELEASES[:-1])} and {RELEASES[-1]} are known; another one is judged by the
-  last of these before it; newer ones are refused. A release with two numbers is its first patch release. Bugs of
-  replays count too: a streams group after offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a
-  consumer group (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1) or a task of a streams group (4.1.0 to 4.1.1) that
-  passes from one member to another while the record between is missing.
+- `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in `loads_in`, with
+  its default settings, does with the records: it does not load a log with an unknown version of a value, and skips
+  unknown record types and their tombstones (before 3.5 it does not load these either). One row per group, record type
+  and version. The releases {", ".join(RELEASES[:-1])} and {RELEASES[-1]} are known; another one is judged by the last
+  of these before it; newer ones are rejected. A release with two numbers is its first patch release. Bugs of replays
+  count too: a streams group after offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer
+  group (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1) or a task of a streams group (4.1.0 to 4.1.1) that passes from one
+  member to another while the record between is missing.
 - `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. Members of classic and share groups may share partitions.
@@ -100,13 +100,13 @@ the source does not have. The checks, by their words in `check`:
 - `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. They exist if
   running brokers have them, if higher partitions (tasks) are assigned, or if records of the group name them. A custom
   assignor may leave some out on purpose. Transient while the group changes, and if a topic has got more partitions.
-- `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: its
+- `share_state_missing`: the group's record of type 15 lists a share partition as initialized, but it has no state: its
   leader gets INVALID_REQUEST, and no member consumes the partition.
 - `share_state_unnamed`: a share partition has state, but no group lists it. A group of that name that starts at a
   lower epoch cannot initialize it (FENCED_STATE_EPOCH).
 - `share_state_initializing` (transient): the group coordinator has requested state but recorded no answer.
 - `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
-  the group, or its offsets of the topic, tries again.
+  the group, or its offsets of the topic, retries it.
 
 What the logs do not show: whether a topic was deleted in the meantime; and how many partitions it has, unless running
 brokers or a group of a broker before 4.1 report it, so only gaps are found. Share state that changes during the

@@ -108,8 +108,8 @@ The evidence:
 - `due`, `not_due`: the offset could or could not expire yet with the given retention.
 - `subscribed`, `members`, `open_transaction`: the group subscribed to its topic; its members protected it; a
   transaction with offsets of the group was open.
-- `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
-  topic stays, so the topic was not deleted.
+- `stays`: this offset of the group was just as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the
+  same topic stays, so the topic was not deleted.
 - `several_groups`: the write is about several groups.
 - `topic_deleted`, `topic_there`: the metadata log, if the source has it, shows that the topics of all these offsets
   were deleted within the minute before, which rules out every other cause; or that one of them was not.

@@ -70,7 +70,7 @@ One row per span of time in which a committed offset was valid: a slowly changin
 
 Consecutive equal commits of a partition (offset, leader epoch, metadata, topic id) are one row. A commit in a
 transaction is valid from the marker on; in an aborted or open transaction it is never valid. The tombstone of a group
-ends no offset: offsets have their own tombstones.
+does not end its offsets: they have their own tombstones.
 
 If a clock went back, a record gets the latest time before it, as with `as_of`.
 

@@ -46,6 +46,5 @@ log. A later tombstone of the partition removes the row.
 
 A client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions and waits (KIP-447), regardless
 of plain commits. `open_transactions` shows the producer of the transaction. A commit that cannot be decoded, or whose
-marker may be missing, has no row, but a finding.
-""",
+marker may be missing, has a finding instead of a row.""",
 )

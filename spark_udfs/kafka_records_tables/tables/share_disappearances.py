@@ -63,7 +63,7 @@ TABLE: Final = Table(
     rules="""\
 One row per tombstone that the log still holds. Columns with the same name mean the same as in `disappearances`.
 
-Kafka 4.1 and later write a tombstone for one of two causes, earlier releases write none:
+Kafka 4.1 and later write a tombstone for one of two causes; earlier releases write none:
 
 - `state_deleted`: a group coordinator requested it (DeleteShareGroupState; `ShareCoordinatorShard.deleteState`) because
   an administrator deleted the group, or the group's offsets of the topic.
