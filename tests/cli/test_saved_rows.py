@@ -62,7 +62,7 @@ def test_columns_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     described = [*named, "--saved-encoding", "hex", "--saved-format", "json"]
     status, found, said = run(capsys, "table", "groups", path, "--format", "csv", *described)
     assert (status, found) == (0, expected)
-    assert "is taken for" not in said
+    assert "is used as" not in said
 
 
 def test_rows_that_tell_of_no_transactions_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,4 +135,4 @@ def test_a_wrong_encoding_is_damage(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name in ("groups", "offset_commits", "transactions"):
         status, _, said = run(capsys, "table", name, path, "--saved-encoding", "base64")
         assert status == 1
-        assert "records is of a type that kafka_records knows (none is in the answer; see whether" in said
+        assert "records is of a type that kafka_records knows (none of them has rows; check the topic" in said

@@ -60,7 +60,7 @@ def test_notes_in_the_order_of_reading_come_back_in_the_order_of_elements() -> N
     ("noted", "message"),
     [
         ([NAME], "expected the slots [Slot('name', 'i4'), Slot('count', 'i8')], got [Slot('name', 'i4')]"),
-        ([NAME, OTHER], "Slot('count', 'i8') is not filled, only [Slot('name', 'i4'), Slot('name', 'i4')] are"),
+        ([NAME, OTHER], "Slot('count', 'i8') has no values, only [Slot('name', 'i4'), Slot('name', 'i4')] have"),
         (
             [NAME, COUNT, OTHER],
             "expected the slots [Slot('name', 'i4'), Slot('count', 'i8')], got "
@@ -82,7 +82,8 @@ def test_a_slot_that_nobody_filled() -> None:
         with pytest.raises(WrongSlots) as failure:
             take()
         assert (
-            str(failure.value) == "Slot('name', 'i4') is not filled, only [Slot('name', 'i4'), Slot('count', 'i8')] are"
+            str(failure.value)
+            == "Slot('name', 'i4') has no values, only [Slot('name', 'i4'), Slot('count', 'i8')] have"
         )
 
 
@@ -131,7 +132,7 @@ def test_a_step_that_takes_from_a_slot_of_another_plan(monkeypatch: pytest.Monke
         build(self, elements, members)
 
     monkeypatch.setattr(Variable, "build", astray)
-    with pytest.raises(WrongSlots, match=r"^Slot\('a: starts', 'i4'\) is not filled, "):
+    with pytest.raises(WrongSlots, match=r"^Slot\('a: starts', 'i4'\) has no values, "):
         decode_column(message(), ROWS, 0)
 
 

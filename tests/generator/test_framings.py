@@ -92,7 +92,7 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
         (
             None,
             {"AccountKey": KEY, "AccountValue": VALUE, "TransferRecord": TRANSFER},
-            "specs/bank/TransferRecord.json: type: TransferRecord is used as a metadata record, but AccountKey in "
+            "specs/bank/TransferRecord.json: type: TransferRecord is taken for a metadata record, but AccountKey in "
             "the same folder is a coordinator-key, and the two begin with different bytes: move one of them to another "
             'folder or, if TransferRecord is not a metadata record, write "framing": "coordinator" into _notes.json',
         ),

@@ -317,7 +317,7 @@ def test_marks(start: str, mark: Mark | None) -> None:
 
 def test_files_without_a_mark_are_not_written(tmp_path: Path) -> None:
     for files in ({}, {"a.py": "a = 1\n"}, {"a.py": HEAD, "b.py": f"# {Mark('pages', 'acme').line}\n"}):
-        with pytest.raises(AssertionError, match="generated files start with one mark"):
+        with pytest.raises(AssertionError, match="generated files must all start with the same mark"):
             tree.write(tmp_path / "acme", files)
     assert not (tmp_path / "acme").exists()
 

@@ -80,7 +80,7 @@ def test_the_deletion_of_its_topic_is_a_cause() -> None:
     found = _only(_rebalances(_FIRST - 30 * SECOND))
     first = found.causes[0]
     assert (first.name, first.confidence) == ("topic_deleted", "medium")
-    assert first.evidence_for[1].shows == "24 of 24 rebalances came after that, the first of them 30 s later"
+    assert first.evidence_for[1].shows == "24 of 24 rebalances came after that, the first 30 s later"
     assert found.next[0].what.startswith('Find out who deleted "orders"')
 
 

@@ -245,7 +245,7 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
     assert f"{len(told.group_ids)} groups have their records there, and all of them are affected" in told.problem
-    assert told.problem.endswith("it seems that this has already happened.")
+    assert told.problem.endswith("so this seems to have happened already.")
     assert told.confidence == "medium"
     assert any("docs/rescue.md" in step.what for step in told.next)
 

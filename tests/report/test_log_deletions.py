@@ -205,7 +205,7 @@ def test_retention_is_no_cause_that_facts_refute(
     assert step in f"{found.next[0].what} {found.next[0].command}"
     said = " ".join(each.statement for each in found.causes)
     assert "this slow" not in found.impact or causes[0].startswith("too_")
-    assert ("as seconds in place of milliseconds" in said) == (
+    assert ("taken as seconds instead of milliseconds" in said) == (
         looks["log_samples"][0]["samples"][0]["timestamp_ms"] == END_MS // 1000
     )
 

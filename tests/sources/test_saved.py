@@ -238,7 +238,7 @@ def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: st
     assert context.log.holes == [lost_from - 1]
     (finding,) = context.findings
     first = lost_from if shape == "sorted" else 0
-    assert f"cannot be read, with offsets from {first} to {count - 1}: " in str(finding)
+    assert f", with offsets {first} to {count - 1}, cannot be read: " in str(finding)
     assert finding.records == count - lost_from
 
 

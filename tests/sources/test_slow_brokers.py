@@ -384,7 +384,7 @@ def test_a_report_without_topics_for_want_of_time_is_damaged(
 
 def test_the_option_goes_with_brokers_and_not_with_follow(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, why in (
-        (["table", "groups", "somewhere", "--timeout", "5s"], "--timeout limits the wait for the brokers"),
+        (["table", "groups", "somewhere", "--timeout", "5s"], "--timeout works only with --bootstrap"),
         (["dump", "--bootstrap", "b:1", "--follow", "--timeout", "5s"], "leave one of them out"),
         (["dump", "--bootstrap", "b:1", "--timeout", "soon"], "'soon' is not a duration"),
         (["dump", "--bootstrap", "b:1", "--timeout", "0s"], "invalid timeout: 0 s; give more than 0 seconds"),

@@ -86,7 +86,7 @@ def test_a_list_is_null_or_not() -> None:
     assert str(raised.value) == "partitions is a list: it can be compared with null only (partitions is null)"
     with pytest.raises(QueryError) as raised:
         query_of(TRANSACTIONS, sort=["partitions"])
-    assert str(raised.value) == "partitions is a list, and rows cannot be sorted by it"
+    assert str(raised.value) == "rows cannot be sorted by partitions, because it is a list"
 
 
 @pytest.mark.parametrize(

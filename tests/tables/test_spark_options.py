@@ -51,7 +51,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {**LIVE, "records": "OffsetCommit"},
-            "the option 'records' reads saved rows: brokers give raw rows, and " "decode_records decodes them",
+            "the option 'records' reads saved rows: brokers return raw rows, which decode_records decodes",
         ),
         (
             {"path": "/data", "topic": "orders", "records": "OffsetCommit"},

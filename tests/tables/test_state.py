@@ -322,7 +322,7 @@ def test_what_is_not_kept_is_refused(cluster: Cluster, tmp_path: Path, asked: di
     with pytest.raises((ValueError, TypeError)):
         read_table("current_offsets", cluster, state=tmp_path / "state", **asked)
     with pytest.raises(
-        ValueError, match="configs: no records of a coordinator's topic are read, and state keeps no other"
+        ValueError, match="configs: state keeps only records of coordinators' topics, and none are read"
     ):
         read_table("configs", cluster, state=tmp_path / "state")
     assert not (tmp_path / "state").exists()

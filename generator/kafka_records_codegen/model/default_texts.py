@@ -48,7 +48,7 @@ def _check_null(field: FieldSpec) -> None:
     if not field.nullable.contains_all(field.versions):
         raise ValueError(
             "null can be the default only if the field is nullable in all its versions: it has versions "
-            "{field.versions}, but nullableVersions {field.nullable}"
+            f"{field.versions}, but nullableVersions {field.nullable}"
         )
 
 

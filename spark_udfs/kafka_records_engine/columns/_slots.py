@@ -129,4 +129,4 @@ def _noted(slot: Slot, vectors: SlotVectors) -> Vector:
     try:
         return vectors[slot]
     except KeyError:
-        raise WrongSlots(f"{slot!r} has no values, only {[*vectors]} are") from None
+        raise WrongSlots(f"{slot!r} has no values, only {[*vectors]} have") from None

@@ -252,7 +252,7 @@ def _guesses(files: Sequence[SavedFile], asked: SavedAsked) -> list[str]:
         for taken in file.taken:
             meaning = _meaning(file, taken, asked)
             if meaning or (taken.raw not in asked.columns and taken.column != taken.raw):
-                told[f"column {printable(taken.column)} is taken for {taken.raw}{meaning}"] = None
+                told[f"column {printable(taken.column)} is used as {taken.raw}{meaning}"] = None
     for file in files:
         for raw, value in file.given:
             if not (raw == "topic" and value == asked.topic):
