@@ -125,8 +125,10 @@ def test_a_ring_of_very_many_structs() -> None:
 
 
 def too_many(count: int, together: str = "") -> str:
-    return f"specs/Foo.json: fields: {count} fields, counting those of a struct at each use{together}; the limit is "
-    "10000, because Spark types, pages and wire layouts repeat them all"
+    return (
+        f"specs/Foo.json: fields: {count} fields, counting those of a struct at each use{together}; the limit is "
+        "10000, because Spark types, pages and wire layouts repeat them all"
+    )
 
 
 def test_structs_that_double() -> None:

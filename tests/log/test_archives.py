@@ -278,7 +278,7 @@ def test_a_member_that_claims_more_than_a_segment_can_have(tmp_path: Path) -> No
     info = tarfile.TarInfo("t-0/" + FILE)
     info.size = 1 << 40
     path = saved(tmp_path, "a.tar.gz", compressed(info.tobuf() + bytes(10_240), "gzip"))
-    assert "a file in it claims 1099511627776 bytes" in refusal(path)
+    assert "a file in it claims to have 1099511627776 bytes" in refusal(path)
     path = saved(tmp_path, "a.tar", info.tobuf() + bytes(10_240))
     assert refusal(path).endswith(GET_IT_AGAIN)
 

@@ -324,7 +324,7 @@ def inside(size: int, rest: bytes) -> bytes:
         (inside(4, bytes(4)), "record 2 of 3 ends inside a varint"),
         (inside(6, b"\0\0\0\x10\0\0"), "record 2 of 3 has a key of 8 bytes, but 2 are left"),
         (inside(6, b"\0\0\0\1\x10\0"), "record 2 of 3 has a value of 8 bytes, but 1 are left"),
-        (inside(6, b"\0\0\0\1\1\1"), "record 2 of 3 claims -1 headers"),
+        (inside(6, b"\0\0\0\1\1\1"), "record 2 of 3 claims to have -1 headers"),
         (inside(6, b"\0\0\0\1\1\2"), "record 2 of 3 ends inside a varint"),
         (inside(8, b"\0\0\0\1\1\2\1\1"), "record 2 of 3, header 1 of 1 has no key"),
         (inside(8, b"\0\0\0\1\1\2\x10\1"), "record 2 of 3, header 1 of 1 has a key of 8 bytes, but 1 are left"),

@@ -98,7 +98,7 @@ def test_share_state_on_both_sides() -> None:
         ("share_state_initializing", "transient", "g", "orders", 3, OFFSETS_TOPIC, named),
     ]
     details = {(row["check"], row["partition"]): row["detail"] for row in problems(cluster)}
-    assert "and 1 of its share partitions have it" in details["share_state_deleting", None]
+    assert "and 1 of its share partitions still have it" in details["share_state_deleting", None]
     assert "which has it" in details["share_state_initializing", 2]
     assert "which does not have it" in details["share_state_initializing", 3]
     # Only some groups are shown, but what they name is known.

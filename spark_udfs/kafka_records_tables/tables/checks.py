@@ -190,16 +190,20 @@ class _Facts:
                 yield self._missing(fact, is_past)
         for place, fact in self._listed[INITIALIZING].items():
             has = "has" if place in self._states else "does not have"
-            detail = f"the group coordinator has requested state for {_called(fact)}, which {has} it, and has not "
-            "recorded a response; if none comes, it tries again at a heartbeat, after "
-            "group.share.initialize.retry.interval.ms"
+            detail = (
+                f"the group coordinator has requested state for {_called(fact)}, which {has} it, and has not "
+                "recorded a response; if none comes, it tries again at a heartbeat, after "
+                "group.share.initialize.retry.interval.ms"
+            )
             yield _row(fact, STATE_INITIALIZING, TRANSIENT, detail)
         left_of_topic = Counter(place[:2] for place in self._states)
         for (group_id, topic_id), fact in self._deleting.items():
             left = left_of_topic[group_id, topic_id]
-            detail = f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions "
-            "still have it: if a deletion has failed, the next request to delete the group, or its offsets of this "
-            "topic, retries it"
+            detail = (
+                f"the state of topic {fact['topic']!r} is being deleted, and {left} of its share partitions "
+                "still have it: if a deletion has failed, the next request to delete the group, or its offsets of this "
+                "topic, retries it"
+            )
             yield _row(fact, STATE_DELETING, TRANSIENT, detail)
         # An unchecked group may own the state.
         for place, fact in () if self._has_unchecked_groups else self._states.items():
@@ -233,8 +237,10 @@ class _Facts:
             detail = f"{_called(fact)} has state that was written after groups were read, so no group lists it yet"
             return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
         if fact["group_id"] in self._groups[SHARE_GROUP]:
-            why = "its group does not list it: it is never deleted, unless a member subscribes to the topic and it is "
-            "requested again"
+            why = (
+                "its group does not list it: it is never deleted, unless a member subscribes to the topic and it is "
+                "requested again"
+            )
         else:
             why = "there is no share group of that name: it is never deleted"
         detail = f"{_called(fact)} has state, and {why}"

@@ -120,18 +120,22 @@ def what_stops_loading(data: bytes) -> str | None:
         return None
     (count,), at = _INT32.unpack_from(data, at), at + 4
     if count < 0 or count > len(data) - at:
-        return f"it claims {count} topics, but {len(data) - at} bytes are left"
+        return f"it claims to have {count} topics, but {len(data) - at} bytes are left"
     for _ in range(count):
         if len(data) < at + 2:
             return None
         (length,), at = _INT16.unpack_from(data, at), at + 2
         if length < 0 or length > len(data) - at:
-            return f"it claims a topic of {length} bytes, but {len(data) - at} are left"
+            return f"it claims to have a topic of {length} bytes, but {len(data) - at} are left"
         at += length
     if len(data) < at + 4:
         return None
     (length,), at = _INT32.unpack_from(data, at), at + 4
-    return f"it claims user data of {length} bytes, but {len(data) - at} are left" if length > len(data) - at else None
+    return (
+        f"it claims to have user data of {length} bytes, but {len(data) - at} are left"
+        if length > len(data) - at
+        else None
+    )
 
 
 def _topics(data: bytes) -> tuple[str, ...] | None:

@@ -76,5 +76,7 @@ _EVENTS: Final = ("offsets_deleted", "assignment_changed")
 def shares_words(deleted: DeletedTopic, times: Sequence[int]) -> str:
     """How many of some rebalances followed a deletion, and how soon after it the first one did."""
     first = next(each for each in times if each >= deleted.at_ms)
-    return f"{deleted.later} of {deleted.every} rebalances came after that, the first {length(first - deleted.at_ms)} "
-    "later"
+    return (
+        f"{deleted.later} of {deleted.every} rebalances came after that, the first {length(first - deleted.at_ms)} "
+        "later"
+    )

@@ -126,8 +126,10 @@ class RecordChecks:
                 yield self._unread_row(None, number, None, seen)
         for (owner, name), seen in self._strays.items():
             home = partition_for(name, self._partitions or 1)
-            detail = f"{plural(seen.count, 'record')} in partition {context.partition}: the coordinator of {name!r} "
-            f"reads only partition {home} of {self._partitions}"
+            detail = (
+                f"{plural(seen.count, 'record')} in partition {context.partition}: the coordinator of {name!r} "
+                f"reads only partition {home} of {self._partitions}"
+            )
             yield self._owned(CheckRow(WRONG_PARTITION, BROKEN, detail, seen.offset, seen.timestamp_ms), owner)
         for (owner, number, version), seen in self._unread.items():
             yield self._unread_row(owner, number, version, seen)
