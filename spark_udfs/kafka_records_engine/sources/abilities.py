@@ -31,14 +31,14 @@ def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
 
 
 class SearchesForLogs(Protocol):
-    """A source that searches for its logs each time it is asked for them."""
+    """A source that searches for its logs on every request for them."""
 
     def searched_once(self) -> AbstractContextManager[None]:
-        """Within this context the source searches once, and logs that begin to exist later are not read."""
+        """Within this context, the source searches once. Logs created later are not read."""
 
 
 def search_of(source: object) -> AbstractContextManager[None]:
-    """Within this context a source searches for its logs once, if it searches at all."""
+    """Within this context, a source searches for its logs only once, if it searches at all."""
     return source.searched_once() if has(source, SearchesForLogs) else nullcontext()
 
 
@@ -53,7 +53,7 @@ class TellsLogEnds(Protocol):
     """A source that can determine the ends of logs without reading records."""
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """The ends of all logs of the given topics; findings go to the context. Raises LogSourceError."""
+        """The ends of all logs of the given topics. Findings go to the context. Raises LogSourceError."""
 
 
 class TellsMissingEnds(Protocol):
@@ -64,52 +64,52 @@ class TellsMissingEnds(Protocol):
 
 
 class TellsUnread(Protocol):
-    """A source that can determine, without reading records, which records of its logs are unread, and since when."""
+    """A source that can determine, without reading records, which records of its logs are unread, and how long they
+    have been."""
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """The unread records from the given offsets on, for the logs about which they are known; findings go to the
+        """The unread records after the given offsets, for logs about which they are known. Findings go to the
         context."""
 
 
 class TellsFirstUnread(Protocol):
-    """A source that can, on request, read batches to determine since when records are unread."""
+    """A source that can, on request, read batches to determine how long records have been unread."""
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """The time of the first record from the given offsets on; findings go to the context."""
+        """The time of the first record at or after the given offsets. Findings go to the context."""
 
 
 class TellsCluster(Protocol):
-    """A source that has no metadata log, but knows most of what the log would contain."""
+    """A source without a metadata log that knows most of what the log would contain."""
 
     def cluster_answers(self, records: Collection[str]) -> LogPartition:
-        """A log partition with the records of these names, as a checkpoint would have them."""
+        """A log partition with the records of these names, as in a checkpoint."""
 
 
 class TellsRetentions(Protocol):
     """A source that can determine the retention of topics."""
 
     def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
-        """The effective `retention.ms` of each given topic. Topics are left out if they are compacted or limited by
-        size, or if their `retention.ms` is unknown. Raises LogSourceError."""
+        """The effective `retention.ms` of each given topic. Topics that are compacted or limited by size, or that have
+        an unknown `retention.ms`, are left out. Raises LogSourceError."""
 
 
 class AnswersForCoordinators(Protocol):
-    """A source without records of coordinators, which requests the information in these records from the
-    coordinators."""
+    """A source without coordinators' records that requests the information in them from the coordinators."""
 
     def coordinator_answers(self) -> Any:
-        """A new `live_requests.CoordinatorAnswers`, whose answers are for one result."""
+        """A new `live_requests.CoordinatorAnswers`, whose answers belong to one result."""
 
 
 class KeepsAnswers(Protocol):
-    """A source that keeps the rows read from its logs between runs, and the answers based on them."""
+    """A source that keeps the rows of its logs between runs, and the answers based on them."""
 
     @property
     def answers(self) -> str:
         """The folder of kept answers."""
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """The requests to the source since the last call, except those for its logs."""
+        """The requests to the source since the last call, except requests for its logs."""
 
     def note_answer(self) -> None:
         """Record that an answer was stored or found. The answer is valid until a log changes."""
@@ -117,10 +117,10 @@ class KeepsAnswers(Protocol):
 
 @dataclass(slots=True)
 class AskedMeanwhile:
-    """The requests to a source while a view was computed."""
+    """The requests to a source while a view was being computed."""
 
     rights: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
-    """The requested topics, and the topics among them for which a right is missing."""
+    """The requested topics, and those of them for which a right is missing."""
     of_now: bool = False
     """Whether unread records or retention times were requested."""
 
@@ -141,7 +141,7 @@ class HasHighWatermark(Protocol):
 
     @property
     def high_watermark(self) -> int | None:
-        """The offset after the last record that consumers may read; None if it is unknown."""
+        """The offset after the last record that consumers may read; None if unknown."""
 
 
 class HasEnd(Protocol):
@@ -149,7 +149,7 @@ class HasEnd(Protocol):
 
     @property
     def end(self) -> int | None:
-        """The offset after the last record; None if it is unknown."""
+        """The offset after the last record; None if unknown."""
 
 
 class HasStart(Protocol):
@@ -157,7 +157,7 @@ class HasStart(Protocol):
 
     @property
     def start(self) -> int | None:
-        """The log start; None if it is unknown."""
+        """The log start; None if unknown."""
 
 
 class MayBeInTrouble(Protocol):
@@ -177,16 +177,16 @@ class HasTopicId(Protocol):
 
 
 class HasHistory(Protocol):
-    """A log partition that may return different rows with `Context.history` than without it. Tables that need history
-    and tables that do not need it cannot share a reading of such a partition."""
+    """A log partition that may return different rows with `Context.history`. Tables with and without history cannot
+    share a reading of such a partition."""
 
     @property
     def has_history(self) -> bool:
-        """Whether the rows with `Context.history` differ from the rows without it."""
+        """Whether the rows differ with `Context.history`."""
 
 
 class MayHaveLostRows(Protocol):
-    """A log partition that may contain rows that are no longer in the log."""
+    """A log partition that may contain rows the log no longer has."""
 
     def has_lost_rows(self) -> bool:
         """Whether the log has lost rows that this copy still has."""
@@ -200,24 +200,24 @@ class WasRead(Protocol):
 
 
 class HasIdentity(Protocol):
-    """A log partition whose rows have an identity: equal identities mean equal rows."""
+    """A log partition whose rows have an identity. Equal identities mean equal rows."""
 
     @property
     def identity(self) -> str:
-        """The identity of the rows, as a string."""
+        """The identity of the rows as a string."""
 
     @property
     def found_ms(self) -> int | None:
-        """When brokers were asked for the end of the log, in milliseconds since 1970."""
+        """When brokers reported the end of the log, in milliseconds since 1970."""
 
 
 class KnowsTransactions(Protocol):
-    """A log partition that knows, before it is read, whether its rows show which records are transactional."""
+    """A log partition that says, before it is read, whether its rows show which records are transactional."""
 
     @property
     def tells_transactions(self) -> bool:
-        """False if no record has `transaction` or `producer_id`, so that tables can be refused before the log partition
-        is read."""
+        """False if no record has `transaction` or `producer_id`, so tables can reject the log partition before it is
+        read."""
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:

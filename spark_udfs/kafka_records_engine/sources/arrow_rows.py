@@ -1,4 +1,4 @@
-"""Raw rows in memory as a source: an Arrow table, a reader, or any object that gives an Arrow stream."""
+"""Raw rows in memory as a source: an Arrow table, a reader, or any object that provides an Arrow stream."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ArrowRows:
     ----------
     data
         A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or any object with `__arrow_c_stream__` (a Polars or
-        pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack the
-        other columns of raw rows; a table that depends on transactions then refuses the data. All other columns are
-        ignored.
+        pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. Other columns
+        of raw rows are optional, but a table that depends on transactions rejects data without them. All other columns
+        are ignored.
     topic
         The topic of rows whose column `topic` is missing or null.
 
     Raises
     ------
     ValueError
-        For data that lacks one of these four columns, has a column with a type that cannot be cast, or has a `control`
-        that is neither commit nor abort.
+        If the data lacks one of these four columns, has a column with a type that cannot be cast, or has a `control`
+        other than commit or abort.
     """
 
     def __init__(self, data: Any, topic: str | None = None) -> None:
@@ -97,7 +97,8 @@ class ArrowRows:
 
 
 def in_log_order(rows: pa.Table, topic: str) -> pa.Table:
-    """The rows of one log partition sorted by offset, each offset once. Raises ValueError for a row without offset."""
+    """The rows of one log partition sorted by offset, each offset once. Raises ValueError for a row without an
+    offset."""
     column = rows["offset"].cast(pa.int64()).combine_chunks()
     if column.null_count:
         raise ValueError(f"a row of {topic} has no offset: without it the last record of a key is unknown")
@@ -119,7 +120,7 @@ class RowsPartition:
 
     @property
     def size(self) -> int:
-        """Bytes of all columns."""
+        """The number of bytes in all columns."""
         return int(self.rows.nbytes)
 
     @property
@@ -141,7 +142,7 @@ class RowsPartition:
         rows = self._between(start, end)
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
-            # If the column is missing, markers look like records, or are missing too.
+            # If the column is missing, markers look like records or are missing too.
             context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)
@@ -152,7 +153,7 @@ class RowsPartition:
             context.log.add_hole(end - 1)
 
     def _between(self, start: int | None, end: int | None) -> pa.Table:
-        """The rows of a range of offsets; they share their memory with all rows."""
+        """The rows in a range of offsets, as a view without copying."""
         if (start is None and end is None) or not self.rows.num_rows:
             return self.rows
         offsets = self.rows["offset"].cast(pa.int64()).to_numpy()
@@ -169,7 +170,7 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns cast to the types of RAW_SCHEMA, with only known words in `control`."""
+    """The columns cast to the types of RAW_SCHEMA. `control` has only known values."""
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)

@@ -1,5 +1,5 @@
-"""Reads one log partition from brokers: fetches raw record batches, as they are in the log. The code that reads files
-also parses these batches, so control records, producers and transactions are available, although clients hide them."""
+"""Reads one log partition from brokers. It fetches raw record batches as they are in the log, and parses them with the
+code that reads files. So control records, producers and transactions are available, although clients hide them."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.protocol import Context
 
 _BYTES_PER_OFFSET: Final = 100
-"""The rough size of a record in the topics of coordinators: brokers report sizes to administrators only."""
+"""The approximate size of a record in the coordinators' topics. Brokers report sizes only to administrators."""
 _ANY_BROKER: Final = "any broker"
-"""Used in place of a leader while no broker answers Metadata."""
+"""Used in place of a leader as long as no broker answers Metadata."""
 _TRIES_TO_CUT: Final = 3
-"""How often a request is repeated if the broker sends only a part of a batch."""
+"""How often a request is repeated if the broker sends only part of a batch."""
 _CUT_OFF: Final = "cut off: the broker has no more than {} bytes of it"
 _QUIET: Final = 5
-"""The number of empty answers of a leader, with pauses in between, after which it is asked which records it has."""
+"""The number of empty answers of a leader, with pauses in between, before it is asked which records it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPartition:
     """One log partition on brokers, from the offset `start` up to `end` (exclusive).
 
-    It connects to the broker when it is read, from the process that reads it.
+    The process that reads it connects to the broker when reading starts.
     """
 
     bootstrap: tuple[Address, ...]
@@ -70,9 +70,9 @@ class BrokerPartition:
     leader: int = field(default=-1, compare=False)
     """The broker that led the partition when it was found; -1 if it had no leader."""
     trouble: str | None = None
-    """The reason why the start and the end of the log are unknown (then both are 0); None if they are known."""
+    """Why the start and the end of the log are unknown (both are then 0); None if they are known."""
     found_ms: int | None = field(default=None, compare=False)
-    """When the broker was asked for the end of the log, in milliseconds since 1970."""
+    """When the broker reported the end of the log, in milliseconds since 1970."""
     session: Session = field(default_factory=Session, compare=False, repr=False)
     """The state shared with the other partitions: the time limit, and how each broker behaves."""
     in_memory = False
@@ -85,21 +85,21 @@ class BrokerPartition:
     @property
     def high_watermark(self) -> int | None:
         """The end of the log when the log was found, as the broker reported it; None if unknown. A snapshot uses it as
-        the end of the log at that moment. Exports have no high watermark, because their age is unknown."""
+        the end of the log at that time. Exports have no high watermark, because their age is unknown."""
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:
-        """Offsets at which the log partition can be cut into parts of about `size` bytes. The sizes are estimates."""
+        """Offsets at which the log partition can be cut into parts of about `size` bytes. Sizes are estimates."""
         count = max(-(-self.size // size), 1)
         return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing, or the broker refuses.
+        """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing or the broker refuses.
 
-        A finding reports offsets that were not read within `default.api.timeout.ms`, or for which the user lost the
-        right in the meantime.
+        A finding reports offsets that were not read within `default.api.timeout.ms`, or for which the user has lost the
+        right.
         """
         context.counts.partitions += 1
         context.counts.note_moment("records", self.found_ms)
@@ -160,7 +160,7 @@ class _Reading:
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
-            # If there is only one broker, the reason starts with the same address.
+            # With only one broker, the reason starts with the same address.
             why = str(given_up).removeprefix(f"{named(log.bootstrap)}: ")
             self._unread(self._position, log.end, why, reason=UNREACHABLE_LOG)
         finally:
@@ -201,7 +201,7 @@ class _Reading:
             self._context.counts.bytes += len(came.data)
             taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
             before = self._position
-            # A broker that sends an incomplete batch although there was room for more cannot read any further.
+            # If a broker sends an incomplete batch although there was room for more, it cannot read any further.
             self._rest = taken.rest if fetcher.had_room else 0
             if taken.behind is not None:
                 self._position, self._ahead, self._skip, self._cuts = taken.behind, 0, 0, 0
@@ -221,7 +221,7 @@ class _Reading:
             fetcher.ask(self._position + self._ahead)
 
     def _cut_off(self, fetcher: Fetcher, came: Fetched) -> None:
-        """Handle a broker that sends only a part of a batch, even if more bytes are requested."""
+        """Handle a broker that sends only part of a batch, even if more bytes are requested."""
         what = _CUT_OFF.format(len(came.data))
         self._cuts += 1
         if self._cuts < _TRIES_TO_CUT:
@@ -234,13 +234,13 @@ class _Reading:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Continue after an answer without usable data, which a finding reports. The log may be intact further on."""
+        """Continue after an answer without usable data, which a finding reports. The log may be intact after that."""
         self._ahead = 2 * self._ahead or 1
         if self._position + self._ahead >= self._log.end:
             self._position = self._log.end
 
     def _kept(self, rows: Any, position: int) -> Any:
-        """Only the requested rows: batches are sent whole, and may hold offsets before and after the range."""
+        """Only the requested rows. Batches are sent whole, so they may contain offsets outside the range."""
         offsets = rows.column("offset").to_numpy()
         if len(offsets) and (offsets[0] < position or offsets[-1] >= self._log.end):
             rows = rows.filter(pa.array((offsets >= position) & (offsets < self._log.end)))
@@ -249,10 +249,10 @@ class _Reading:
     # -- what is not there ---------------------------------------------------------------------------------------------
 
     def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
-        """Handle a leader that sends no record from here although its high watermark is further on.
+        """Handle a leader that sends no more records although its high watermark is further on.
 
         This happens if a cleaner removed all records. The leader is also asked for records by timestamp (ListOffsets).
-        As long as it names a record that it does not send, the request is repeated; in the end this is reported as
+        As long as it names a record that it does not send, the request is repeated. Eventually, this is reported as
         damage.
         """
         log = self._log
@@ -305,7 +305,7 @@ class _Reading:
 
     def _damaged(self, found: Finding) -> None:
         self._damaged_at = found.base_offset
-        # The byte position within a broker's answer is of no use to the user.
+        # A byte position within a broker's answer is of no use to the user.
         self._context.report(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
 
     def _find(

@@ -1,4 +1,4 @@
-"""Reads logs of several brokers at the same time in this process, in a thread for each broker. If one broker does not
+"""Reads logs from several brokers at the same time in this process, with a thread per broker. If a broker does not
 answer, the others are still read, so the total time is that of the slowest broker."""
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _QUEUED: Final = 16
-"""The largest number of queued items. If the caller is slow, the readers wait."""
+"""The maximum number of queued items. If the caller is slow, the readers wait."""
 _MOST_AHEAD: Final = 1024
 _MOST_BYTES_AHEAD: Final = 16 * 1024 * 1024
-"""A broker's thread is ahead of the caller by at most 16 actions and 16 MiB, or by one larger action."""
+"""A broker's thread may be ahead of the caller by at most 16 actions and 16 MiB, or by one larger action."""
 _SECONDS: Final = 1.0
-"""How long the caller waits for a stopped thread: it may be connecting."""
+"""How many seconds the caller waits for a stopped thread, which may be connecting."""
 
 
 class Act(Protocol):
@@ -40,7 +40,7 @@ def leader_of(log: LogPartition) -> Hashable:
 def read_by_broker(
     tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
 ) -> Iterator[R]:
-    """The results of `read` for the given tasks, in task order for each broker; the results of different brokers are
+    """The results of `read` for the given tasks, in task order per broker. The results of different brokers are
     interleaved as they arrive.
 
     Raises the errors of `read`.
@@ -54,7 +54,7 @@ def read_by_broker(
 
 
 def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Callable[[T], object]) -> None:
-    """Call `do` for each of the given tasks: in task order for each broker, several brokers at the same time.
+    """Call `do` for each of the given tasks: in task order per broker, and for several brokers at the same time.
 
     Raises the errors of `do`. All threads have ended when this function returns or raises an error.
     """
@@ -73,10 +73,10 @@ def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Ca
 
 
 def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T, Act], object]) -> None:
-    """Call `read` for each given task, several brokers at the same time. `read` passes actions to its second argument.
-    They are called in this thread: all actions of the first task, then all of the second task, and so on.
+    """Call `read` for each given task, for several brokers at the same time. `read` passes actions to its second
+    argument. They run in this thread: all actions of the first task, then all of the second task, and so on.
 
-    Errors of `read` and of the actions are raised in this order too.
+    Errors of `read` and of actions are raised in the same order.
     """
     lanes: dict[Hashable, int] = {}
     numbers = [lanes.setdefault(leader_of(log_of(task)), len(lanes)) % MOST_THREADS for task in tasks]
@@ -158,10 +158,10 @@ class _Readers:
 
 
 class _OrderedReaders:
-    """One thread per lane; a lane has the tasks of one or several brokers.
+    """One thread per lane. A lane has the tasks of one or several brokers.
 
-    The caller takes the actions from the lanes task by task. A thread can be ahead of the caller by as much as its lane
-    can hold.
+    The caller takes actions from the lanes task by task. A thread can be ahead of the caller by as much as its lane can
+    hold.
     """
 
     def __init__(self, tasks: Sequence[Any], numbers: Sequence[int], read: Callable[[Any, Act], object]) -> None:
@@ -199,7 +199,7 @@ class _OrderedReaders:
 
 
 class _Lane:
-    """Actions of one thread, in their order; None after the last one of each task."""
+    """The actions of one thread in order, with None after the last one of each task."""
 
     def __init__(self, stop: threading.Event) -> None:
         self.tasks: list[Any] = []
@@ -210,7 +210,7 @@ class _Lane:
         self._changed = threading.Condition()
 
     def put(self, action: Callable[[], object] | None, size: int = 0) -> None:
-        """Add an action as soon as there is room for it. Raises Stopped."""
+        """Add an action as soon as there is room. Raises Stopped."""
         with self._changed:
             while not self._has_room(size) and not self._stop.is_set():
                 self._changed.wait(0.1)
@@ -231,7 +231,7 @@ class _Lane:
             self._changed.notify()
 
     def take(self) -> Callable[[], object] | None:
-        """The next action; waits for it. Raises the error with which the thread failed."""
+        """Wait for the next action and return it. Raises the error with which the thread failed."""
         with self._changed:
             while not self._waiting:
                 if self._error is not None:

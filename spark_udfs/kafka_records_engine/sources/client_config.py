@@ -1,4 +1,5 @@
-"""The configuration for reaching brokers, from a properties file as for Kafka's own clients, or from Python."""
+"""The configuration for connecting to brokers, from a properties file like those of Kafka's own clients, or from
+Python."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ _HANDLERS: Final = {
     "sasl.login.callback.handler.class": oauth.LOGIN_HANDLERS,
     "sasl.oauthbearer.jwt.retriever.class": oauth.RETRIEVERS,
 }
-"""Properties that name a Java class, and the classes that this package replaces."""
+"""Properties that name a Java class, with the classes that this package replaces."""
 _UNSUPPORTED: Final = (
     "config.providers",
     "sasl.client.callback.handler.class",
@@ -61,7 +62,7 @@ _UNSUPPORTED: Final = (
     "ssl.engine.factory.class",
     "ssl.provider",
 )
-"""Properties about access or encryption that only Java supports. Ignoring one would be less safe than the requested
+"""Properties about access or encryption that only Java supports. Ignoring one would be less secure than the requested
 configuration."""
 
 _OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED, *_OAUTH, *_HANDLERS)
@@ -75,17 +76,17 @@ _ALIKE: Final = (
     *(f"sasl.oauthbearer.assertion.claim.{name}" for name in ("aud", "iss", "jti.include", "sub")),
     *(f"sasl.oauthbearer.assertion.{name}" for name in ("algorithm", "private.key.passphrase", "template.file")),
 )
-"""Kafka's own properties that look like a supported one but have another meaning."""
+"""Kafka's own properties that look like a supported one but mean something else."""
 _LIKENESS: Final = 0.8
 _KINDS: Final[Mapping[type, str]] = {str: "a string", int: "a whole number", bool: "True or False"}
 _SPARKS: Final = "kafka."
-"""The prefix of such names in the options of Spark's Kafka source; in a file, the prefix would change the names."""
+"""The prefix of such names in the options of Spark's Kafka source. In a file, the prefix would change their meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """The configuration for connections to brokers. No `repr` and no message of this package shows secrets. A pickle
-    contains them, but is sent only to the processes that read.
+    contains them, but is sent only to reading processes.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class ClientConfig:
         PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, and the credentials.
     token
         For OAUTHBEARER: a function without arguments that returns a token, called for every connection. It is sent to
-        the processes that read, so it must be picklable, for example a function of a module.
+        reading processes, so it must be picklable, for example a function in a module.
     sasl_extensions
         For OAUTHBEARER: extensions that are sent with the token, such as `{"logicalCluster": "lkc-1"}`.
     truststore_location, truststore_password, truststore_certificates
@@ -105,7 +106,7 @@ class ClientConfig:
     checks_host_name
         Whether a broker's certificate has to match the host name used to connect.
     client_rack
-        The rack of this client (KIP-392). Brokers that are configured for it name a follower in that rack to read from.
+        The rack of this client (KIP-392). If configured for it, brokers name a follower in that rack to read from.
     request_timeout_ms, connect_timeout_ms
         The time limit for an answer, and for opening a connection.
     patience_ms
@@ -116,7 +117,7 @@ class ClientConfig:
     Raises
     ------
     ValueError, TypeError
-        For an invalid combination, and for a value of the wrong type.
+        For an invalid combination or a value of the wrong type.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -196,15 +197,15 @@ class ClientConfig:
 
     @property
     def has_keystore(self) -> bool:
-        """Whether the client has a certificate of its own."""
+        """Whether the client has its own certificate."""
         return self.keystore_location is not None or self.keystore_key is not None
 
     @classmethod
     def read(cls, path: str | PathLike[str], over: Mapping[str, str] | None = None) -> Self:
-        """The configuration in a file like that for `--command-config` of Kafka's tools; the properties of `over`
+        """The configuration in a file like the one for `--command-config` of Kafka's tools. The properties of `over`
         override those in the file.
 
-        Raises LogSourceError for a file that cannot be read, or that contains an unsupported setting.
+        Raises LogSourceError if the file is unreadable or contains an unsupported setting.
         """
         place = fspath(path)
         try:
@@ -223,9 +224,8 @@ class ClientConfig:
         """The configuration given by properties of Kafka's clients. Unrelated properties, such as `group.id`, are
         ignored.
 
-        Raises ValueError for properties that are not supported, and for unknown names that are similar to a supported
-        one: if a misspelt `security.protocol` were ignored, the client would connect in plain text. The message
-        contains no secret.
+        Raises ValueError for unsupported properties, and for unknown names similar to a supported one: if a misspelt
+        `security.protocol` were ignored, the client would connect without encryption. The message contains no secret.
         """
         properties = {name: _text_of(name, value) for name, value in properties.items()}
         _check_names(properties)
@@ -268,7 +268,7 @@ def _text_of(name: object, value: object) -> str:
 
 
 def _check_names(properties: Mapping[str, str]) -> None:
-    """Raise ValueError for a name that is similar to a supported one. Names with a prefix (`producer.`) belong to other
+    """Raise ValueError for a name similar to a supported one. Names with a prefix (`producer.`) belong to other
     programs."""
     for name in properties:
         if name.startswith(_SPARKS) and name.removeprefix(_SPARKS) in _OBEYED:

@@ -1,8 +1,8 @@
 """Converts what brokers report about their cluster to the rows that a checkpoint of the metadata log would have.
 
 Clients may not read `__cluster_metadata`, but brokers report most of its content. The answers are converted to records
-and processed like a log. Like a checkpoint, they contain no times and no deleted objects. Fields that brokers do not
-report have their defaults: epochs are -1, listener names are empty.
+and processed like a log. Like a checkpoint, they contain neither times nor deleted objects. Fields that brokers do not
+report have default values: epochs are -1, listener names are empty.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Described = tuple[str, Mapping[str, Any]]
 class ClusterAnswers:
     """The only partition of a metadata log that is built from answers.
 
-    `records` are the names of the wanted records; nothing else is requested. Configs of topics are requested only
-    together with partitions, because only a table about topics needs them.
+    `records` are the names of the wanted records; nothing else is requested. Topic configs are requested only together
+    with partitions, because only a table about topics needs them.
     """
 
     bootstrap: Sequence[Address]
@@ -64,8 +64,8 @@ class ClusterAnswers:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, or if a moment in the past
-        is requested."""
+        """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, or if a time in the past is
+        requested."""
         name = named(self.bootstrap)
         if context.question.as_of_ms is not None:
             raise LogSourceError(name, "brokers know only the present state of their cluster: leave out --as-of")
@@ -184,7 +184,7 @@ def _configs(cluster: Cluster, topics: Iterable[str], context: Context, *, only_
 
 
 def _rows(first: int, values: Sequence[bytes | None], columns: Collection[str]) -> pa.RecordBatch:
-    """Raw rows from an offset on; offset 0 is the place of a checkpoint's header."""
+    """Raw rows, starting at an offset. Offset 0 is the place of a checkpoint's header."""
     count = len(values)
     made = {
         "topic": pa.array([TOPIC] * count),

@@ -1,4 +1,4 @@
-"""Collects the findings made while one log partition is read."""
+"""Collects the findings made while reading one log partition."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Severity
 
 MOST_OF_A_KIND: Final = 1000
-"""The largest number of findings of one severity and reason that are kept for a log partition; further findings are
-only counted."""
+"""The maximum number of findings of one severity and reason to keep for a log partition. More findings are only
+counted."""
 
 
 @dataclass(slots=True)
 class FindingCount:
-    """The number of findings of one kind, and the numbers of records and bytes that were not read because of those that
-    are only counted."""
+    """The number of findings of one kind and, for those that are only counted, the numbers of records and bytes that
+    they prevented from being read."""
 
     count: int = 0
     records: int = 0
@@ -47,7 +47,7 @@ class Findings(Sequence[Finding]):
         return len(self._kept)
 
     def report(self, finding: Finding) -> None:
-        """Add a finding, or only count it if there are many like it."""
+        """Add a finding, or just count it if there are many like it."""
         if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
             self.add(finding)
 
@@ -56,8 +56,8 @@ class Findings(Sequence[Finding]):
         self._kept.append(finding)
 
     def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
-        """Whether there is room for one more finding of this severity and reason. If there is none, the finding is only
-        counted, with the `records` and bytes that are not read because of it, and need not be built: hostile bytes can
+        """Whether there is room for another finding of this severity and reason. If not, the finding is only counted,
+        with the `records` and bytes that were not read because of it. It need not be built, because hostile bytes can
         cause millions."""
         same = self.counts.setdefault((severity, reason), FindingCount())
         same.count += 1
@@ -68,7 +68,7 @@ class Findings(Sequence[Finding]):
         return False
 
     def sum_up(self, topic: str, partition: int) -> None:
-        """Add the number of further findings of each kind, after the last row of this log partition."""
+        """Add the number of further findings of each kind. Call this after the last row of the log partition."""
         for (severity, reason), same in self.counts.items():
             more = same.count - MOST_OF_A_KIND
             if more > 0:
@@ -79,7 +79,7 @@ class Findings(Sequence[Finding]):
 
 
 class RepeatedFindings:
-    """Copies findings of another reading into `findings`."""
+    """Copies the findings of another reading into `findings`."""
 
     def __init__(self, others: Findings, findings: Findings) -> None:
         self._others = others

@@ -1,4 +1,4 @@
-"""Compacts the stored rows of a log partition: removes the rows that no table about the present state needs."""
+"""Compacts the stored rows of a log partition: removes rows that no table about current state needs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
 """A function that takes the raw rows of a log partition up to some offset, as batches in log order. It returns the rows
-to keep, which are sufficient to interpret any later rows; None if it cannot determine them."""
+to keep, which suffice to interpret any later rows; None if it cannot determine them."""
 
 _FEW_ROWS: Final = 4096
 
 
 def is_due(stored: StoredLog) -> bool:
-    """Whether to compact now: if as many rows were added as the last compaction left. So each row is rewritten only a
-    few times."""
+    """Whether to compact now, because as many rows were added as the last compaction left. So each row is rewritten
+    only a few times."""
     stretches = stored.stretches
     if not stretches:
         return False
@@ -33,8 +33,8 @@ def is_due(stored: StoredLog) -> bool:
 
 
 def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
-    """Replace the files of a log partition with one file. All rows are in complete files at every moment: the name of
-    the new file covers the offsets of the others, which are removed last."""
+    """Replace the files of a log partition with one file. All rows are in complete files at all times, because the name
+    of the new file covers the offsets of the others, which are removed last."""
     tail = last_rows(stored)
     if not tail or any(file.trouble for file in stored.files):
         return
@@ -70,19 +70,19 @@ def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
         if each.path != written.path:
             os.unlink(each.path)
     sync_folder(folder)
-    # The merged file no longer contains the rows that, according to surveys, were removed from the log.
+    # The merged file no longer contains the rows that surveys reported as removed from the log.
     shutil.rmtree(gone_folder_of(root, log.topic, log.partition), ignore_errors=True)
 
 
 def forget(root: str, topic: str, partition: int) -> None:
-    """Remove everything stored about a log partition: the next run reads it from its start."""
+    """Remove everything stored about a log partition, so that the next run reads it from its start."""
     for folder in (folder_of(root, topic, partition), gone_folder_of(root, topic, partition)):
         set_aside(folder)
 
 
 def _as_one(stored: StoredLog, rows: int) -> Stretch:
     """The metadata of the file that replaces all others. It covers all their offsets, like a run that saw the log as of
-    one moment: none of its gaps hides a deletion."""
+    one point in time, so none of its gaps hides a deletion."""
     stretches = stored.stretches
     first, last = stretches[0], stretches[-1]
     return replace(
@@ -101,8 +101,8 @@ def _as_one(stored: StoredLog, rows: int) -> Stretch:
 
 
 _COMPACTED: Final = -1
-"""Stored instead of the offset from which rows were requested, to mark compacted rows; no run requests rows
-from -1 on."""
+"""Marks compacted rows. It is stored in place of the offset from which rows were requested; no run requests rows from
+-1."""
 
 
 def _is_compacted(stretch: Stretch) -> bool:

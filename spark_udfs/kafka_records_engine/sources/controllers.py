@@ -1,9 +1,9 @@
 """Fetches the metadata log of a running cluster from its active controller into a directory.
 
-Brokers do not let clients read `__cluster_metadata`; controllers do, for clients with the right CLUSTER_ACTION
-(`ControllerApis.handleFetch`). A Fetch with replica id -1 is treated as that of a node outside the cluster
-(`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. If the log
-begins after the requested offset, the answer names a snapshot, which is fetched in pieces with FetchSnapshot (KIP-595,
+Brokers do not let clients read `__cluster_metadata`, but controllers do, if the client has the CLUSTER_ACTION right
+(`ControllerApis.handleFetch`). A Fetch with replica id -1 is treated as coming from outside the cluster
+(`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so reading changes nothing. If the log begins
+after the requested offset, the answer names a snapshot, which is fetched in pieces with FetchSnapshot (KIP-595,
 KIP-630).
 """
 
@@ -35,7 +35,7 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 _TOPIC_ID: Final = bytes(15) + b"\x01"
 """The topic id of the metadata log in every cluster (`Uuid.METADATA_TOPIC_ID`)."""
 _BY_ID: Final = 13
-"""From this version on Fetch names topics by their ids (KIP-516)."""
+"""The first version of Fetch that names topics by id (KIP-516)."""
 _WAIT_MS: Final = 500
 _MAGIC_AT: Final = 16
 _PAUSE: Final = 0.2
@@ -48,8 +48,8 @@ _MOVING: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-"""Errors after which the request goes to the controller named in the answer, or is repeated because none is elected
-yet."""
+"""Errors after which the request is sent to the controller named in the answer, or repeated because no controller is
+elected yet."""
 _NO_METADATA_LOG: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
@@ -58,9 +58,9 @@ class FetchedMetadataLog:
     """The result of fetching a metadata log."""
 
     directory: str
-    """A data directory with the log, which can be read like that of a broker."""
+    """A data directory with the log, readable like a broker's."""
     start_offset: int
-    """The offset of the first record in the log; the state before it is in the snapshot."""
+    """The offset of the first record in the log. The state before it is in the snapshot."""
     end_offset: int
     """The end offset of the committed log at the first request."""
     snapshot: str | None
@@ -79,16 +79,17 @@ def fetch_metadata_log(
     timeout: Timeout | None = None,
     on_bytes: OnBytes = lambda size: None,
 ) -> FetchedMetadataLog:
-    """Fetch the metadata log of a running cluster into a new directory, with the right CLUSTER_ACTION on the cluster.
+    """Fetch the metadata log of a running cluster into a new directory. Requires the CLUSTER_ACTION right on the
+    cluster.
 
-    The directory appears when it is complete. It contains the metadata log as of the first answer, including all
+    The directory appears once it is complete. It contains the metadata log as of the first answer, including all
     secrets in the log (keys of SCRAM users, sensitive settings), so only its owner may read it. Fetching changes
     nothing on the cluster.
 
     Parameters
     ----------
     controllers
-        `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`; they name the active one.
+        `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`. They name the active one.
     directory
         The directory to create. It must not exist, or must be empty.
     config, timeout
@@ -99,7 +100,7 @@ def fetch_metadata_log(
     Raises
     ------
     ValueError, TypeError
-        For arguments that cannot be used.
+        If an argument is invalid.
     LogSourceError
         If no controller answers, the right is missing, the address is that of a broker, or the data is damaged.
     OSError
@@ -156,7 +157,7 @@ class _Fetching:
         self._session = session
         self._on_bytes = on_bytes
         self._connection: Connection | None = None
-        self._epoch = 0  # requests need an epoch of at least 0; responses contain the current one
+        self._epoch = 0  # requests need an epoch of at least 0, and responses contain the current one
         self._bytes = 0
         self._until = 0.0
         self._moved()
@@ -168,7 +169,7 @@ class _Fetching:
             self._connection = None
 
     def fetch(self, folder: Path) -> _Found:
-        """Write the log, and the snapshot before it, into a folder. Raises BrokerFailure, OSError."""
+        """Write the log, and the snapshot before it, into a folder. Raises BrokerFailure and OSError."""
         offset, epoch, end = 0, 0, -1
         snapshot: _SnapshotId | None = None
         kept: list[bytes] = []
@@ -180,7 +181,7 @@ class _Fetching:
                     self._fetch_snapshot(named, file)
                 if snapshot is not None and snapshot != named:
                     (folder / snapshot.file_name).unlink()
-                # The log now begins after the part that has been fetched so far.
+                # The log now begins after the part fetched so far.
                 snapshot, kept = named, []
                 offset, epoch = named
                 continue
@@ -256,7 +257,7 @@ class _Fetching:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _answer(self, offset: int, epoch: int) -> dict[str, Any]:
-        """A controller's answer about the log from an offset on; `epoch` is the epoch of the record before it."""
+        """A controller's answer about the log, starting at an offset; `epoch` is the epoch of the record before it."""
         while True:
             partition = {
                 "partition": 0,
@@ -284,7 +285,7 @@ class _Fetching:
             return answer
 
     def _asked(self, name: str, fields: dict[str, Any], topics: str) -> dict[str, Any] | None:
-        """The part of the answer about the partition; None if the request has to be repeated, at the same or another
+        """The part of the answer about the partition; None if the request has to be repeated, to the same or another
         controller."""
         try:
             connection = self._connected()
@@ -317,7 +318,7 @@ class _Fetching:
         return dict(partition)
 
     def _follow(self, leader: dict[str, Any], endpoints: Sequence[dict[str, Any]]) -> None:
-        """Switch to the controller that is active now, if the answer has its address."""
+        """Switch to the controller that is now active, if the answer contains its address."""
         is_new = leader["leader_epoch"] > self._epoch and leader["leader_id"] >= 0
         self._epoch = max(self._epoch, leader["leader_epoch"])
         for each in endpoints:
@@ -328,14 +329,14 @@ class _Fetching:
                     self._address = address
                 if is_new:
                     return
-        if not endpoints and not is_new:  # before Kafka 3.9 controllers do not report the addresses of others
+        if not endpoints and not is_new:  # before Kafka 3.9, controllers do not report the addresses of others
             self.close()
             self._try_next()
         if not is_new:
             self._pause("there is no active controller, or another one has become active")
 
     def _try_next(self) -> None:
-        """Switch to another one of the given controllers."""
+        """Switch to another of the given controllers."""
         self._given.append(self._given.pop(0))
         self._address = self._given[0]
 
@@ -362,8 +363,8 @@ class _Fetching:
             self._on_bytes(self._bytes)
 
     def _pause(self, why: str, address: str | None = None) -> None:
-        """Wait before the next try. Raises ConnectionLost after `default.api.timeout.ms` without progress, or when the
-        time limit is over."""
+        """Wait before the next attempt. Raises ConnectionLost after `default.api.timeout.ms` without progress, or when
+        the time limit has passed."""
         if time.monotonic() + _PAUSE >= min(self._until, self._session.end):
             raise ConnectionLost(address or self._shown, why)
         time.sleep(_PAUSE)
@@ -376,5 +377,5 @@ _A_BROKER: Final = (
 
 
 def _other_name(version: int) -> str:
-    """The field of a topic that a version of Fetch does not have."""
+    """The topic field that a version of Fetch does not have."""
     return "topic" if version >= _BY_ID else "topic_id"

@@ -30,15 +30,15 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
-    """The starts of the logs of these topics, or of all topics. Call this before records are read. None if log starts
-    cannot change in this source. Raises LogSourceError."""
+    """The log starts of these topics, or of all topics. Call this before reading records. None if log starts cannot
+    change in this source. Raises LogSourceError."""
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 
 def log_ends(
     source: Source, topics: Sequence[str], context: Context, starts: LogStarts | None = None
 ) -> Iterator[LogEnds]:
-    """The ends of all logs of the given topics. Log starts come from `starts`, if it contains them."""
+    """The ends of all logs of the given topics. Log starts are taken from `starts`, if it contains them."""
     if starts is None:
         yield from _log_ends(source, topics, context)
         return
@@ -52,8 +52,8 @@ def log_ends(
 
 
 def _log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-    """The ends of all logs of some topics. For a source without this ability, the ends that its log partitions know are
-    used: `end`, the offset after the last record. Raises LogSourceError; findings go to the context."""
+    """The ends of all logs of some topics. Without this ability of the source, the ends known to its log partitions are
+    used (`end`, the offset after the last record). Raises LogSourceError. Findings go to the context."""
     if has(source, TellsLogEnds):
         yield from source.log_ends(topics, context)
         return

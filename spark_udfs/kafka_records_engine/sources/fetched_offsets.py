@@ -1,5 +1,4 @@
-"""Requests the offsets of groups from coordinators: committed offsets of consumers, and the progress of share
-groups."""
+"""Requests the offsets of groups from coordinators: committed offsets, and the progress of share groups."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ TopicPartition = tuple[str, int]
 """Topic and partition."""
 
 UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
-"""The error of a partition whose offset commit is in an open transaction."""
+"""The error of a partition with an offset commit in an open transaction."""
 
 
 WITH_NAMES: Final = 9
-"""The newest version of OffsetFetch and OffsetCommit that contains topic names; later ones contain topic ids."""
+"""The newest version of OffsetFetch and OffsetCommit with topic names. Later ones contain topic ids."""
 _WITH_GROUPS: Final = 8
-"""The oldest version of OffsetFetch that asks about several groups (Kafka 3.0)."""
+"""The oldest version of OffsetFetch that supports several groups (Kafka 3.0)."""
 
 
 class CommittedOffset(NamedTuple):
@@ -38,9 +37,9 @@ class FetchedOffsets(NamedTuple):
 
     offsets: Mapping[TopicPartition, CommittedOffset]
     errors: Mapping[TopicPartition, str]
-    """The name of the error for each partition with an error: UNSTABLE, or a missing right."""
+    """For each partition with an error, the name of the error: UNSTABLE, or a missing right."""
     error: str | None = None
-    """The name of an error about the group."""
+    """The name of the group's error."""
 
 
 class ShareOffset(NamedTuple):
@@ -53,8 +52,8 @@ class ShareOffset(NamedTuple):
     """The start offset of the share partition; -1 until it is decided."""
     leader_epoch: int
     lag: int
-    """Number of unfinished offsets up to the end, as the coordinator counts them; -1 if it does not report it (before
-    Kafka 4.2)."""
+    """The number of unfinished offsets up to the end, as counted by the coordinator; -1 if it does not report the
+    number (before Kafka 4.2)."""
 
 
 class FetchedShares(NamedTuple):
@@ -62,9 +61,9 @@ class FetchedShares(NamedTuple):
 
     offsets: Sequence[ShareOffset]
     errors: Mapping[TopicPartition, str]
-    """The name of the error for each partition with an error."""
+    """For each partition with an error, the name of the error."""
     error: str | None = None
-    """The name of an error about the group."""
+    """The name of the group's error."""
 
 
 def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
@@ -76,7 +75,7 @@ def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7
 
 
 def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
-    """Topics in the form that requests need, with partition numbers in the field `partitions`; None for None."""
+    """Topics as used in requests, with partition numbers in the field `partitions`; None for None."""
     if places is None:
         return None
     found: dict[str, list[int]] = {}
@@ -88,7 +87,8 @@ def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list
 def fetch(
     connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None], stable: bool
 ) -> dict[str, tuple[int, FetchedOffsets]]:
-    """The offsets of the given partitions of each group (None: all); by group, its error code and its offsets."""
+    """The offsets of the given partitions of each group (None: all). Returns the error code and the offsets by
+    group."""
     asked = [{"group_id": group, "topics": by_topic(wanted[group], "partition_indexes")} for group in groups]
     version = at_least(connection, OFFSET_FETCH, _WITH_GROUPS, WITH_NAMES)
     answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": stable}, version)
@@ -106,7 +106,7 @@ def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
             place = topic["name"], each["partition_index"]
             if each["error_code"]:
                 errors[place] = ErrorCode(each["error_code"]).name
-            # -1 means no offset; a response with all offsets leaves such partitions out
+            # -1 means no offset; a response with all offsets omits such partitions
             elif each["committed_offset"] >= 0 or is_all:
                 epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
                 offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
@@ -115,7 +115,7 @@ def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
 
 
 def fetch_shares(connection: Connection, groups: list[str]) -> dict[str, tuple[int, FetchedShares]]:
-    """The progress of share groups; by group, its error code and its offsets."""
+    """The progress of share groups. Returns the error code and the offsets by group."""
     asked = [{"group_id": group, "topics": None} for group in groups]
     answer = connection.ask(DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": asked})
     return {each["group_id"]: (each["error_code"], _fetched_shares(each)) for each in answer["groups"]}

@@ -1,8 +1,8 @@
-"""Creates a `Source` from the object that a caller passes as a source.
+"""Creates a `Source` from what a caller passes as a source.
 
-Only this module refers to all kinds of sources. A new kind is one more entry of `KINDS`: a description, a function that
+Only this module refers to all kinds of sources. A new kind is another entry in `KINDS`: a description, a function that
 recognizes the kind, and a function that creates the source. Both functions import their module when they are called, so
-that a command loads only the kind it reads.
+a command loads only the kind that it reads.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SourceKind(NamedTuple):
     check must be cheap (it may inspect names, attributes and a few bytes), and must not raise an error for objects of
     other kinds."""
     made: Callable[[Any, str | None], Source]
-    """A function that creates the source. Its second argument is the topic of files or rows that do not name one; None
-    if it was not given."""
+    """A function that creates the source. Its second argument is the topic of files or rows that do not name one, or
+    None."""
 
 
 def _is_source(given: Any) -> bool:
@@ -99,8 +99,8 @@ KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("files of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta)", _are_saved, _saved_rows),
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
-"""All kinds, in the order in which they are tried; the first match is used. The last kind accepts every path. If the
-path is unreadable, its error says so."""
+"""All kinds, in the order in which they are tried. The last kind accepts every path; its error explains why a path is
+unreadable."""
 
 
 def source_of(given: Any, topic: str | None = None) -> Source:
@@ -117,9 +117,9 @@ def source_of(given: Any, topic: str | None = None) -> Source:
     Raises
     ------
     TypeError
-        For anything else; the message lists what a source can be.
+        For anything else. The message lists what a source can be.
     ValueError, LogSourceError
-        The errors of the class of the kind, for an object that it cannot use.
+        The errors of the kind's class for an object that it cannot use.
     """
     named = _paths(given)
     for kind in KINDS:

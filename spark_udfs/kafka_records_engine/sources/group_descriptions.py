@@ -1,4 +1,4 @@
-"""Requests descriptions of groups from coordinators: their members, and the members' subscriptions and assignments."""
+"""Requests descriptions of groups from coordinators: members with their subscriptions and assignments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupDescription(NamedTuple):
     """The coordinator's description of a group."""
 
     fields: Mapping[str, Any]
-    """The fields of DescribedGroup in the response for its kind (`message_specs/rpc`); empty if there is an error."""
+    """The fields of DescribedGroup in the response for its kind (`message_specs/rpc`); empty after an error."""
     error: str | None = None
     """The name of the error; None if there is none."""
 
@@ -36,9 +36,9 @@ def request_of(kind: str) -> str:
 
 
 def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupDescription]]:
-    """Send the request `name`; returns, by group, its error code and its description."""
+    """Send the request `name`. Returns the error code and the description by group."""
     answer = connection.ask(name, {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)})
-    # Kafka 4.0.0 returns one description for each partition of its topic that has the group, and only one of them is
+    # Kafka 4.0.0 returns a description for each partition of its topic that has the group, and only one of them is
     # right.
     told = sorted(answer["groups"], key=lambda each: each["error_code"] == 0)
     return {each["group_id"]: (each["error_code"], _read(each)) for each in told}

@@ -1,7 +1,7 @@
-"""Requests to the coordinators of groups: to list groups, to fetch, delete and commit offsets, and to delete groups.
+"""Requests to group coordinators: to list and delete groups, and to fetch, delete and commit offsets.
 
-Only this module and `transaction_requests` change something on a cluster. Requests that change something are sent only
-once: without an answer it is unknown whether they were carried out, and AnswerLost is raised.
+Only this module and `transaction_requests` change anything on a cluster. Requests that do so are sent only once:
+without an answer, it is unknown whether they were executed, and AnswerLost is raised.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 from kafka_records_runtime.kafka.uuids import Uuid
 
 _Ask = Callable[..., dict[str, tuple[int, Any]]]
-"""Sends a request about `groups` over a connection; returns, by group, an error code and the result."""
+"""Sends a request about `groups` over a connection. Returns an error code and the result by group."""
 
 _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -51,13 +51,13 @@ _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
     ErrorCode.NOT_COORDINATOR,
 }
 _UNTIL_A_FIRST_ANSWER: Final = 5.0
-"""Seconds: an address at which no broker has ever answered is more likely wrong than about to come back."""
+"""In seconds. An address where no broker has ever answered is more likely wrong than about to come back."""
 COMMITS: Final = "__consumer_offsets"
 """The topic whose leaders coordinate groups."""
 _MOST_GROUPS: Final = 500
-"""Maximum number of groups in one request to a coordinator, so that neither side holds all answers at once."""
+"""The maximum number of groups in one request to a coordinator, so that neither side holds all answers at once."""
 _WITH_KEYS: Final = 4
-"""The oldest version of FindCoordinator that asks about several groups (Kafka 3.0)."""
+"""The oldest version of FindCoordinator that supports several groups (Kafka 3.0)."""
 
 
 class AnswerLost(Exception):
@@ -65,8 +65,7 @@ class AnswerLost(Exception):
 
 
 class ListedGroup(NamedTuple):
-    """A group as its coordinator lists it. The state is the one in the coordinator's memory, which includes
-    rebalances."""
+    """A group as its coordinator lists it. The state comes from the coordinator's memory, which includes rebalances."""
 
     protocol_type: str
     state: str
@@ -91,8 +90,7 @@ class GroupRequests:
     """Sends requests to the current coordinators of a cluster. For `bootstrap` and `config` see `live.LiveBrokers`.
 
     Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, there was
-    no progress for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time limit has
-    passed.
+    no progress for `default.api.timeout.ms` (five seconds until a first broker answers), or the time limit has passed.
     """
 
     def __init__(
@@ -103,8 +101,8 @@ class GroupRequests:
         timeout: Timeout | None = None,
         goes_on: bool = False,
     ) -> None:
-        """With `goes_on`, no exception is raised if only some coordinators answer. The groups of the other coordinators
-        then have an error."""
+        """With `goes_on`, no exception is raised if only some coordinators answer. Groups of the others then have an
+        error."""
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
@@ -121,10 +119,10 @@ class GroupRequests:
     def groups(self) -> dict[str, ListedGroup]:
         """All groups that this client may describe, by id.
 
-        A group is listed by its coordinator only, and coordinators move. So brokers are asked again if the leaders of
-        the partitions of __consumer_offsets, which are the coordinators, have changed afterwards, or if a partition has
-        no leader. If this client may not describe that topic, every broker is asked twice. With `goes_on`, if groups
-        may be missing, `unlisted` then contains the reason.
+        Only a group's coordinator lists it, and coordinators move. So brokers are asked again if the leaders of the
+        partitions of __consumer_offsets, which are the coordinators, changed in the meantime, or if a partition has no
+        leader. If this client may not describe that topic, every broker is asked twice. With `goes_on`, if groups may
+        be missing, `unlisted` then contains the reason.
         """
         found: dict[str, ListedGroup] = {}
         self.unlisted, patience = None, self._patience()
@@ -150,7 +148,8 @@ class GroupRequests:
                 return found
 
     def _leaders(self) -> Mapping[int, int] | None:
-        """The brokers that coordinate groups, by partition; None if this client may not know, or there are none yet."""
+        """The brokers that coordinate groups, by partition; None if this client may not know them or there are none
+        yet."""
         for topic in self._described([COMMITS]):
             return topic.leaders
         return None
@@ -160,7 +159,7 @@ class GroupRequests:
         answered: set[Address] = set()
 
         def ask() -> None:
-            # List the brokers again: one that has not answered may be gone.
+            # List the brokers again, because one that did not answer may be gone.
             for address in self._cluster.brokers():
                 if address in answered:
                     continue
@@ -198,8 +197,8 @@ class GroupRequests:
     ) -> dict[str, FetchedOffsets]:
         """The stable offsets of the given partitions of each group; None means all partitions.
 
-        A partition with a commit in an open transaction has the error UNSTABLE; if all partitions are requested, this
-        is reported only for partitions with an older offset. Without `stable`, the older offset is returned.
+        A partition with a commit in an open transaction has the error UNSTABLE. If all partitions are requested, it is
+        reported only for partitions with an older offset. Without `stable`, the older offset is returned.
         """
         ask = partial(fetch, wanted=wanted, stable=stable)
         found: dict[str, FetchedOffsets] = self._answers(
@@ -227,13 +226,13 @@ class GroupRequests:
         return found
 
     def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
-        """The subscriptions of the members of the given groups. `kinds` is the same as for `describe`."""
+        """The subscriptions of the members of the given groups. `kinds` is as in `describe`."""
         return {group: subscriptions_of(kinds[group], told) for group, told in self.describe(kinds).items()}
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Delete offsets. Returns for each partition the name of the error, or None if it has no offset any more.
+        """Delete offsets. Returns, for each partition, the name of the error, or None if it no longer has an offset.
         Raises AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
@@ -246,7 +245,7 @@ class GroupRequests:
         return code
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
-        """Commit offsets without being a member. Returns for each partition the name of the error, or None. Raises
+        """Commit offsets without being a member. Returns, for each partition, the name of the error, or None. Raises
         AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
@@ -273,7 +272,7 @@ class GroupRequests:
         refused: Callable[[str], Any],
     ) -> dict[str, Any]:
         """The answer of the coordinator of each group. After a transient error, the request is repeated. If the
-        coordinator is unknown, the answer is what `refused` makes of the error's name."""
+        coordinator is unknown, the answer is the result of `refused` for the name of the error."""
         done: dict[str, Any] = {}
         left, patience = list(groups), self._patience()
         while left:
@@ -309,7 +308,7 @@ class GroupRequests:
         return done
 
     def _located(self, groups: list[str]) -> tuple[dict[Address, list[str]], dict[str, ErrorCode]]:
-        """The groups by the address of their coordinator, and the errors of groups whose coordinator is unknown."""
+        """The groups by the address of their coordinator, and the errors of groups with an unknown coordinator."""
         unknown = [group for group in groups if group not in self._coordinators]
         errors: dict[str, ErrorCode] = {}
         if unknown:
@@ -358,7 +357,7 @@ class GroupRequests:
         try:
             patience.wait(why, at_most=inf if self._cluster.session.has_answered else _UNTIL_A_FIRST_ANSWER)
         except GivenUp as given_up:
-            # If there is only one broker, the reason starts with the same address.
+            # With only one broker, the reason starts with the same address.
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
 
 
@@ -392,7 +391,7 @@ def _delete_offsets(
     ]
     answer = connection.ask(OFFSET_DELETE, {"group_id": group, "topics": topics})
     code = answer["error_code"]
-    if code:  # an error of the whole group, for which no partitions are listed
+    if code:  # a group-level error, with no partitions listed
         return {group: (code, dict.fromkeys(places, ErrorCode(code).name))}
     return _by_partition(group, answer)
 
@@ -430,7 +429,7 @@ def _commit(
 
 
 def _by_partition(group: str, answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
-    """The errors of the partitions; a transient error counts for the whole group."""
+    """The errors of the partitions. A transient error applies to the whole group."""
     codes = {
         (topic["name"], each["partition_index"]): each["error_code"]
         for topic in answer["topics"]

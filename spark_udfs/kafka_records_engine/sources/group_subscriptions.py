@@ -1,5 +1,5 @@
-"""Finds which topics groups with members subscribe to, according to their coordinators. A coordinator refuses to delete
-offsets of these topics. For each kind of group, this module uses the fields on which that decision is based
+"""Finds the topics to which groups with members subscribe, according to their coordinators. A coordinator refuses to
+delete offsets of these topics. For each kind of group, this module uses the same fields as that decision
 (`isSubscribedToTopic` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`)."""
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class GroupSubscriptions(NamedTuple):
     topics: frozenset[str] = frozenset()
     """Topics that the members name."""
     regexes: tuple[str, ...] = ()
-    """Regular expressions (RE2) to which members subscribe; only the coordinator resolves them."""
+    """Regular expressions (RE2) to which members subscribe. Only the coordinator resolves them."""
     messages: tuple[bytes, ...] = ()
-    """The subscriptions of members of a classic group, each as its client wrote it."""
+    """The subscriptions of a classic group's members, as their clients wrote them."""
     why_unknown: str = ""
     """Why the subscriptions are unknown, as the end of a sentence; empty if they are known."""
 
@@ -35,7 +35,7 @@ def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptio
 
 
 def _of_classic(group: Mapping[str, Any]) -> GroupSubscriptions:
-    # During a rebalance, the response lacks the subscriptions. The coordinator then uses those of the last generation.
+    # During a rebalance, the response lacks subscriptions, and the coordinator uses those of the last generation.
     if group["group_state"] != _STABLE:
         return GroupSubscriptions(why_unknown=f"the group is {group['group_state']}")
     return GroupSubscriptions(messages=tuple(member["member_metadata"] for member in group["members"]))

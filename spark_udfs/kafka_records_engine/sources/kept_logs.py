@@ -1,10 +1,9 @@
-"""Keeps the records of logs between runs, so that a run reads only what is new: the directory of `--state`.
+"""Keeps the records of logs between runs in the directory of `--state`, so that a run reads only what is new.
 
-DIR/_state.json     marks the directory, and has the ids of the topics
-DIR/_lock           locked by the run that uses it
-DIR/last            a snapshot with only the records that tables of state need (`compaction`)
-DIR/all             a snapshot with all records, for tables of what happened
-DIR/answers         answers of tables, for as long as nothing changes (`kafka_records_tables.engines.kept_answers`)
+DIR/_state.json marks the directory, and has the ids of the topics DIR/_lock locked by the run that uses it DIR/last a
+snapshot with only the records that tables of state need (`compaction`) DIR/all a snapshot with all records, for tables
+of what happened DIR/answers answers of tables, for as long as nothing changes
+(`kafka_records_tables.engines.kept_answers`)
 """
 
 from __future__ import annotations
@@ -59,26 +58,26 @@ _log: Final = logging.getLogger(__name__)
 _BEGIN_AGAIN: Final = "delete the directory, and the next run starts over"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
-"""The largest age of the stored rows, in milliseconds. Before the rows reach this age, the log partition is read again
-from its start.
+"""The maximum age of the stored rows, in milliseconds. Before the rows reach it, the log partition is read again from
+its start.
 
-So rows that a cleaner has removed disappear here too, and no tombstone can be missed, because a log keeps tombstones
-for longer (`delete.retention.ms`).
+So rows that a cleaner has removed disappear here too, and no tombstone is missed, because a log keeps tombstones longer
+(`delete.retention.ms`).
 """
 
 
 _OF_NOW: Final = ("unread", "first_unread", "retentions")
-"""What a view may request from a source while it is built, and what is not cached."""
+"""What a view may request from a source while it is computed, and what is not cached."""
 _SEEN: Final = ("known_topics", "log_starts", "log_ends")
 """The requests that `SeenLogs` can repeat."""
 
 
 class StateBusy(LogSourceError):
-    """Another run uses the directory."""
+    """Another run is using the directory."""
 
 
 class OtherCluster(LogSourceError):
-    """The stored rows belong to another cluster, or to topics that have been deleted since."""
+    """The stored rows belong to another cluster, or to topics deleted since."""
 
 
 class StateDirectory:
@@ -95,7 +94,7 @@ class StateDirectory:
     Raises
     ------
     LogSourceError
-        For a path that is not a directory, or a directory that contains something else.
+        If the path is not a directory, or the directory contains something else.
     StateBusy
         While another run uses it.
     """
@@ -132,7 +131,7 @@ class StateDirectory:
     def logs(
         self, source: Source, *, with_history: bool, on_progress: Callable[[int, int], None] | None = None
     ) -> KeptLogs:
-        """A source with the same logs, whose rows are stored here. `with_history` says whether all rows are stored."""
+        """A source with the same logs, whose rows are stored here. `with_history` says whether to store all rows."""
         root = os.path.join(self.root, _KEPT_IN[with_history])
         with told_as_errors(root):
             make_folder(root)
@@ -140,7 +139,7 @@ class StateDirectory:
         return KeptLogs(source, self, root, None if with_history else self.needed, on_progress)
 
     def check_topic(self, topic: str, topic_id: str | None) -> None:
-        """Remember the id of a topic. Raises OtherCluster if the topic had another id."""
+        """Remember the id of a topic. Raises OtherCluster if it had another id."""
         if topic_id is None:
             return
         known = self._topic_ids()
@@ -171,7 +170,7 @@ class StateDirectory:
 
 @contextmanager
 def told_as_errors(root: str) -> Iterator[None]:
-    """Convert errors that prevent a run from writing into LogSourceErrors."""
+    """Convert errors that keep a run from writing into LogSourceErrors."""
     try:
         yield
     except OSError as error:
@@ -180,7 +179,7 @@ def told_as_errors(root: str) -> Iterator[None]:
 
 
 def write_whole(path: str, parts: Iterable[Any]) -> None:
-    """Write a file that is complete, and flushed to disk, before it gets its name. Raises OSError."""
+    """Write a file, which gets its name only when it is complete and flushed to disk. Raises OSError."""
     part = part_name(os.path.dirname(path))
     try:
         with open(part, "wb") as out:
@@ -204,18 +203,17 @@ def _check_is_ours(root: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
-    """A log partition of a coordinators' topic whose rows are stored, up to the end of the log when this run requested
-    it."""
+    """A log partition of a coordinators' topic. Its rows are stored up to the log end that this run requested."""
 
     stored: SnapshotPartition
     found_ms: int | None
-    """When brokers were asked for the end of the log, in milliseconds since 1970."""
+    """When brokers reported the end of the log, in milliseconds since 1970."""
     identity: str
     """A string that is equal for equal rows."""
     is_compacted: bool
-    """Whether only the rows that tables of state need are stored."""
+    """Whether only rows that tables of state need are stored."""
     until_ms: int
-    """When the log partition must be read from its start again, in milliseconds since 1970."""
+    """When the log partition must be reread from its start, in milliseconds since 1970."""
     in_memory = False
     has_history = True
     """There may be rows that the log has lost."""
@@ -242,14 +240,14 @@ class KeptPartition:
         context.counts.note_moment("records", self.found_ms)
         for batch in self.stored.batches(context, columns, start, end):
             if self.is_compacted:
-                # No marker is hidden by missing offsets here. `TransactionResolver` reports missing offsets only if
+                # Missing offsets do not hide markers here. `TransactionResolver` reports missing offsets only if
                 # `cleaned_up_to` is set.
                 context.log.cleaned_up_to = None
             yield batch
 
 
 class KeptLogs:
-    """A source whose logs of coordinators' topics are stored in a StateDirectory. Everything else is requested each
+    """A source that stores the logs of coordinators' topics in a StateDirectory. Everything else is requested each
     time."""
 
     def __init__(
@@ -330,8 +328,8 @@ class KeptLogs:
         self.seen.has_answer = True
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of a topic. If it is a topic of coordinators, they are read up to their ends and stored. A
-        log with a finding is read from the source, and nothing of it is stored."""
+        """The log partitions of a topic. If coordinators use the topic, they are read up to their ends and stored, except
+        that a log with a finding is read from the source and not stored."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
             self.seen.is_whole = False
@@ -383,7 +381,7 @@ class KeptLogs:
             if not run.report.findings:
                 break
             compaction.forget(root, topic, partition)
-            if not run.refused:  # if a log was truncated or rewritten, it is read again from its start
+            if not run.refused:  # a truncated or rewritten log is read again from its start
                 return log
         else:
             return log
@@ -406,8 +404,8 @@ def _is_old(stored: StoredLog) -> bool:
 
 
 def _until_ms(stored: StoredLog) -> int:
-    """When the stored rows become too old. The time depends on the number of the partition and is between half of the
-    largest age and all of it, so that one run does not read all partitions from their starts."""
+    """When the stored rows become too old: after between half and all of the maximum age, depending on the partition
+    number, so that no single run rereads all partitions."""
     half = OLDEST_MS // 2
     spread = crc32(f"{stored.topic}-{stored.partition}".encode()) % max(half, 1)
     begun_ms = stored.stretches[0].read_at_ms if stored.stretches else now_ms()
@@ -415,8 +413,8 @@ def _until_ms(stored: StoredLog) -> int:
 
 
 def _identity(stored: StoredLog) -> str:
-    """A string that identifies the rows: which run began to store them, up to which offset of a log with this start,
-    and which run last checked which of them are gone."""
+    """A string that identifies the rows. It contains the run that began to store them, the start of the log, the end of
+    the rows, and the last run that checked which of them are gone."""
     first = stored.stretches[0].run if stored.stretches else ""
     looked = [(survey.run, survey.end) for survey in stored.surveys]
     place = (stored.topic, stored.partition, stored.topic_id)

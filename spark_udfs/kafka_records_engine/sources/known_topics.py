@@ -19,8 +19,8 @@ _UNLIMITED: Final = "-1"
 
 
 def retention_of(configs: Mapping[str, str | None]) -> int | None:
-    """The `retention.ms` among the configs of a topic that deletes by time alone: neither compacted nor limited in
-    size. None for other topics, and for a topic without a time limit."""
+    """The `retention.ms` among the configs of a topic that deletes only by time, so it is neither compacted nor limited
+    in size. None for other topics, and if there is no time limit."""
     retention, size = configs.get(RETENTION_MS) or "", configs.get(RETENTION_BYTES) or _UNLIMITED
     is_by_time = "compact" not in (configs.get(CLEANUP_POLICY) or "") and size == _UNLIMITED
     return int(retention) if is_by_time and retention.isdigit() else None
@@ -34,6 +34,6 @@ class TellsTopics(Protocol):
 
 
 def known_topics(source: Source) -> KnownTopics:
-    """The facts that a source has about topics. There is only one method for them, because brokers return all of them
-    in one answer. Raises LogSourceError."""
+    """The facts that a source has about topics. One method returns all of them, because brokers send them in one
+    answer. Raises LogSourceError."""
     return source.known_topics() if has(source, TellsTopics) else KnownTopics()

@@ -1,6 +1,6 @@
-"""Live brokers as a source: fetches raw record batches, as they are in the log. The code that reads files also parses
-these batches, so control records, producers and transactions are available, although clients hide them. This source
-joins no group, writes nothing and creates no topic."""
+"""Live brokers as a source. It fetches raw record batches as they are in the log, and parses them with the code that
+reads files. So control records, producers and transactions are available, although clients hide them. This source joins
+no group, writes nothing and creates no topic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Config = ClientConfig | Mapping[str, str] | str | PathLike[str]
 
 
 class LiveBrokers:
-    """The logs of a running cluster, up to the high watermarks at the moment when `partitions` is called.
+    """The logs of a running cluster, up to the high watermarks at the time when `partitions` is called.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class LiveBrokers:
         through them.
     config
         The configuration of connections: a ClientConfig, the path of a properties file like the one for
-        `--command-config` of Kafka's tools, or a mapping of such properties. The default is plain text without a
-        password.
+        `--command-config` of Kafka's tools, or a mapping of such properties. The default is PLAINTEXT without
+        authentication.
     timeout
         Seconds or a timedelta counted from now, or a `time_limit.TimeLimit` that other sources share. After this time,
         the source stops waiting for brokers. Records that were not read by then are reported as damage, with
@@ -67,9 +67,9 @@ class LiveBrokers:
     Raises
     ------
     ValueError, TypeError
-        For an invalid address, for unsupported properties, and for a timeout of 0 or less.
+        For an invalid address, unsupported properties, or a timeout of 0 or less.
     LogSourceError
-        For a file that cannot be used.
+        If the properties file cannot be used.
     """
 
     def __init__(
@@ -93,23 +93,23 @@ class LiveBrokers:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time limit has passed. If so, no more requests are sent."""
+        """Whether the time limit has passed, so that no more requests are sent."""
         return self._session.is_over
 
     def topics(self) -> list[str]:
-        """The names of the topics that may be described; none on a new cluster. Raises LogSourceError."""
+        """The names of the topics that may be described; empty on a new cluster. Raises LogSourceError."""
         return sorted(self._topics())
 
     def known_topics(self) -> KnownTopics:
-        """The topics that may be described, by id, and their numbers of partitions. Raises LogSourceError."""
+        """The topics that may be described, by id, with their partition counts. Raises LogSourceError."""
         asked_ms = now_ms()
         topics = self._topics()
         names = {str(topic_id): name for name, (topic_id, _) in topics.items()}
         return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms=asked_ms)
 
     def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
-        """The missing right for each given topic that may not be described. A broker does not reveal which of these
-        topics exist. Raises LogSourceError."""
+        """The missing right for each given topic that may not be described. Brokers do not reveal which of these topics
+        exist. Raises LogSourceError."""
         cluster = Cluster(self._bootstrap, self._config, self._session)
         try:
             hidden = cluster.hidden(topics)
@@ -124,12 +124,12 @@ class LiveBrokers:
             raise self._error(failed) from None
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
-        """The partitions of a topic, each from the start of its log to its high watermark of now.
+        """The partitions of a topic, each from the start of its log to its present high watermark.
 
-        If a partition has no leader, this waits for one. If the end of the partition stays unknown, it has `trouble`,
-        and reading it gives a finding instead of rows. Raises LogSourceError if no broker answers, the password is
-        wrong, there is no such topic, or no partition has a leader; MissingRight if the topic may not be described or
-        read; AbsentTopic if it is a coordinator's topic that does not exist yet.
+        If a partition has no leader, this waits for one. If the partition's end remains unknown, it has `trouble`, and
+        reading it gives a finding instead of rows. Raises LogSourceError if no broker answers, the password is wrong,
+        there is no such topic, or no partition has a leader; MissingRight if the topic may not be described or read;
+        AbsentTopic if it is a coordinator's topic that does not exist yet.
         """
         arguments.text("topic", topic)
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -181,8 +181,8 @@ class LiveBrokers:
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `abilities.TellsLogEnds`. Sends Metadata and ListOffsets.
 
-        Offsets that are still unknown after some retries are reported as findings. A lost connection is a finding too
-        if these brokers have answered before, because the other answers are still useful. Raises LogSourceError.
+        Offsets that are still unknown after some retries are reported as findings. So is a lost connection, if these
+        brokers have answered before, because other answers are still useful. Raises LogSourceError.
         """
         has_answered = self._session.has_answered
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -218,7 +218,7 @@ class LiveBrokers:
             context.report(missing.finding("the starts and ends of its logs are unknown"))
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsFirstUnread`. Sends Fetch, which needs the right READ. Records are not counted."""
+        """See `abilities.TellsFirstUnread`. Sends Fetch, which requires the READ right. Records are not counted."""
         seeks = [[Seek(each.topic, each.partition, int(offset), each.end) for offset in each.offsets] for each in asked]
         flat = [seek for of_log in seeks for seek in of_log]
         try:
@@ -245,8 +245,8 @@ class LiveBrokers:
         return ClusterAnswers(self._bootstrap, self._config, records, self._session)
 
     def retentions(self, topics: Collection[str]) -> dict[str, int]:
-        """See `abilities.TellsRetentions`. Sends DescribeConfigs, which needs the right DESCRIBE_CONFIGS; topics are
-        left out if this right is missing. Raises LogSourceError."""
+        """See `abilities.TellsRetentions`. Sends DescribeConfigs, which requires the DESCRIBE_CONFIGS right. Topics are
+        left out if it is missing. Raises LogSourceError."""
         try:
             return retentions(Cluster(self._bootstrap, self._config, self._session), topics)
         except BrokerFailure as failed:
@@ -259,7 +259,7 @@ class LiveBrokers:
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
         """See `log_details.TellsLogDetails`. Only the columns OPEN are available, from DescribeProducers,
         ListTransactions and DescribeTransactions (KIP-664). Coordinators are asked after the leaders, so a transaction
-        that begins in between has no row. A topic that may not be read has no rows; its last stable offset shows
+        that begins in between has no row. A topic that may not be read has no rows, but its last stable offset shows
         whether any are missing."""
         if set(columns).isdisjoint(OPEN.names):
             return {}
@@ -315,7 +315,7 @@ def _open_row(producer: ActiveProducer, entry: KnownTransaction | None) -> dict[
 
 
 def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
-    """The brokers in `bootstrap`, see LiveBrokers. Raises ValueError, TypeError."""
+    """The brokers in `bootstrap` (see LiveBrokers). Raises ValueError and TypeError."""
     texts = arguments.texts("bootstrap", bootstrap)
     addresses = tuple(address_of(part.strip()) for text in texts for part in text.split(",") if part.strip())
     if not addresses:
@@ -343,7 +343,7 @@ def address_of(text: str) -> Address:
 
 
 def config_of(given: Any) -> ClientConfig:
-    """The ClientConfig of a parameter `config`. Raises ValueError, TypeError, and LogSourceError for a file."""
+    """The ClientConfig for the parameter `config`. Raises ValueError, TypeError, and LogSourceError for a file."""
     if given is None:
         return ClientConfig()
     if isinstance(given, ClientConfig):
@@ -351,7 +351,7 @@ def config_of(given: Any) -> ClientConfig:
     if isinstance(given, Mapping):
         return ClientConfig.of(given)
     if not isinstance(given, str | PathLike):
-        # Do not show the value: it may contain a password.
+        # Do not show the value, because it may contain a password.
         kind = type(given).__name__
         raise TypeError(f"config must be a ClientConfig, the path of a properties file, or a mapping, not {kind}")
     return ClientConfig.read(given)

@@ -1,5 +1,5 @@
 """Coordinators' answers about groups as a source, for clusters where the coordinators' topics may not be read. No
-records of groups are read, so the past is unknown, and the present is known only as far as requests return it."""
+records of groups are read, so only the present is known, as far as requests return it."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ class AskedGroup(NamedTuple):
 
 
 class TwoPolls(NamedTuple):
-    """The committed offsets of groups at two moments."""
+    """The committed offsets of groups at two points in time."""
 
     before: Mapping[str, FetchedOffsets]
     after: Mapping[str, FetchedOffsets]
     before_ms: int
     after_ms: int
     ends_before: Mapping[tuple[str, int], int]
-    """High watermarks at the first of the two moments, by topic and partition."""
+    """High watermarks at the first of these times, by topic and partition."""
 
 
 class CoordinatorAnswers:
-    """The answers of coordinators for one result. Each request is sent once, for any number of tables that need it.
+    """The answers of coordinators for one result. Each request is sent once, no matter how many tables need it.
 
-    Methods raise LogSourceError if there is no answer at all; if only some answers are missing, they report a finding.
+    Methods raise LogSourceError if there is no answer at all, and report a finding if only some answers are missing.
     """
 
     def __init__(self, source: LiveBrokers, requests: GroupRequests, cluster: Cluster) -> None:
@@ -78,7 +78,7 @@ class CoordinatorAnswers:
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
-        """The committed offsets of the given groups, or of all, without those pending in transactions."""
+        """The committed offsets of the given groups, or of all, without offsets pending in transactions."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedOffsets]:
             return self._offsets(self._committing(wanted, found), found)
@@ -117,7 +117,7 @@ class CoordinatorAnswers:
         return self._once(("two polls", wanted, interval_ms), ask, context)
 
     def transactions(self, context: Context) -> Sequence[KnownTransaction]:
-        """The transactional ids whose transaction has not ended and that this user may describe."""
+        """The transactional ids with an unfinished transaction that this user may describe."""
 
         def ask(found: list[Finding]) -> Sequence[KnownTransaction]:
             try:
@@ -132,7 +132,7 @@ class CoordinatorAnswers:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _once(self, what: object, ask: Callable[[list[Finding]], T], context: Context) -> T:
-        """The result of `ask`, cached after the first call; findings go to the context in any case."""
+        """The result of `ask`, cached after the first call. Findings go to the context in any case."""
         if what not in self._kept:
             found: list[Finding] = []
             asked_ms = now_ms()
@@ -173,7 +173,7 @@ class CoordinatorAnswers:
         return listed if wanted is None else {group: listed[group] for group in wanted if group in listed}
 
     def _committing(self, wanted: Sequence[str] | None, found: list[Finding]) -> Iterable[str]:
-        """The groups that may have committed offsets: all kinds but share groups."""
+        """The groups that may have committed offsets: all kinds except share groups."""
         return [group for group, listed in self._listed(wanted, found).items() if listed.kind != _SHARE]
 
     def _offsets(self, groups: Iterable[str], found: list[Finding]) -> Mapping[str, FetchedOffsets]:
@@ -181,7 +181,7 @@ class CoordinatorAnswers:
         return self._without_errors(answers, found, "its committed offsets have no row")
 
     def _without_errors(self, answers: Mapping[str, T], found: list[Finding], impact: str) -> dict[str, T]:
-        """The answers about groups without errors; reports a finding for each answer, or part of one, that is an
+        """The answers about groups without errors. Reports a finding for each answer, or part of one, that is an
         error."""
         known = {}
         for group, answer in answers.items():
@@ -213,19 +213,19 @@ class LiveRequests(LiveBrokers):
     """The state of a running cluster, from requests to its coordinators, for clusters where their topics may not be
     read.
 
-    Its arguments are those of LiveBrokers. It is a source for tables that requests can fill; all other tables raise
-    LogSourceError, which says why they cannot be filled. Each reading sends the requests again, from this process, also
-    with Spark.
+    Its arguments are those of LiveBrokers. It is a source for tables that requests can fill. Other tables raise
+    LogSourceError, which says why requests cannot fill them. Each reading sends the requests again, from this process
+    even with Spark.
     """
 
     def __repr__(self) -> str:
         return f"LiveRequests({self.name!r})"
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
-        """Raises LogSourceError: requests return no records."""
+        """Always raises LogSourceError, because requests return no records."""
         raise LogSourceError(self.name, f"requests return no records of {topic}: read its log with LiveBrokers")
 
     def coordinator_answers(self) -> CoordinatorAnswers:
-        """The coordinators' answers from now on, to be used for one result."""
+        """The coordinators' answers from now on, for one result."""
         requests = GroupRequests(self.name, self._config, timeout=self._session.limit, goes_on=True)
         return CoordinatorAnswers(self, requests, Cluster(self._bootstrap, self._config, self._session))

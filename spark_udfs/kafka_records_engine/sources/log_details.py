@@ -1,5 +1,4 @@
-"""Details from the files of a log, in addition to its start and end. Tables about all logs may request them as
-columns."""
+"""Details from the files of a log, besides its start and end. Tables about all logs may request them as columns."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ FILES: Final = pa.schema(
 """Columns about the files of a log.
 
 These are the number of files with records and their bytes; for each file its size, the offset in its name and the
-latest time of a record (from its time index; null if that is empty, and for the newest file); and the offset up to
-which the log is cleaned, from `cleaner-offset-checkpoint`."""
+latest time of a record (from its time index; null for the newest file and if the index is empty); and the offset up to
+which the log has been cleaned, from `cleaner-offset-checkpoint`."""
 
 EPOCHS: Final = pa.schema(
     [
@@ -85,7 +84,7 @@ OPEN: Final = pa.schema(
 )
 """Columns about the transactions that are open in a log, from `log.open_producers` or from the leader of the partition.
 
-If coordinators are asked (`is_asked`), their answers about the producer id are added. These are null if no coordinator
+If coordinators are asked (`is_asked`), their answers about the producer id are added; these are null if no coordinator
 has the id.
 """
 
@@ -104,8 +103,8 @@ class TellsLogDetails(Protocol):
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """The columns that need files, batches or open transactions. If one column of a kind is requested, all
-    columns of the kind are returned."""
+    """The columns that need files, batches or open transactions. If one column of a kind is requested, all of that kind
+    are returned."""
     return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 

@@ -20,8 +20,8 @@ HIDDEN: Final = "the response contains nothing about it"
 
 
 class MissingRight(LogSourceError):
-    """A topic that this user may not read or describe. For a topic that may not be described, brokers do not say
-    whether it exists."""
+    """A topic that this user may not read or describe. If it may not be described, brokers do not say whether it
+    exists."""
 
     def __init__(self, place: str, who: str, operation: str, topic: str) -> None:
         super().__init__(place, lacks_right(who, operation, f"topic {topic}"))
@@ -35,12 +35,12 @@ class MissingRight(LogSourceError):
         return MissingRight, (str(self.path), self.who, self.operation, self.resource_name)
 
     def finding(self, consequence: str = HIDDEN) -> Finding:
-        """The finding about a result that lacks the topic."""
+        """The finding about a result without the topic."""
         return Finding("damage", MISSING_RIGHT, self.detail, consequence, self.resource_name, file=str(self.path))
 
 
 class AbsentTopic(LogSourceError):
-    """A coordinator's topic does not exist yet in its cluster: nothing was ever written to it."""
+    """A coordinator's topic does not exist yet in its cluster, because nothing was ever written to it."""
 
     def __init__(self, place: str, topic: str) -> None:
         super().__init__(place, f"there is no topic {topic}")
@@ -50,7 +50,7 @@ class AbsentTopic(LogSourceError):
         return AbsentTopic, (str(self.path), self.topic)
 
     def finding(self) -> Finding:
-        """The finding, which is a note, because an empty result is complete."""
+        """The finding, a note because an empty result is complete."""
         consequence = "brokers create it when a client first needs it, so there is nothing to report"
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
@@ -59,18 +59,18 @@ class TellsMissingRights(Protocol):
     """A source that hides topics from users who lack a right."""
 
     def missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
-        """The missing right for each of the given topics that exist but may not be described."""
+        """The missing right for each given topic that exists but may not be described."""
 
 
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
-    """The missing right for each of the topics that may not be described; empty if the source does not check rights."""
+    """The missing right for each topic that may not be described; empty if the source does not check rights."""
     return source.missing_rights(topics) if topics and has(source, TellsMissingRights) else ()
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
-    """The reason for each coordinators' topic that a running cluster does not list; empty for stored data.
+    """For each coordinators' topic that a running cluster does not list, the reason; empty for stored data.
 
-    Brokers silently leave topics that may not be described out of a list, so each of these is requested by name.
+    Brokers silently omit topics that may not be described, so each of these is requested by name.
     """
     names = sorted({*COORDINATOR_TOPICS}.difference(there))
     may_hide = has(source, TellsMissingRights)
@@ -83,10 +83,9 @@ def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[Mis
 def logs_of_topics(
     source: Source, topics: Iterable[str], lacking: Iterable[MissingRight | AbsentTopic], tell: OnFinding
 ) -> list[LogPartition]:
-    """The log partitions of several topics, without topics for which a right is missing and topics that do not exist
-    yet.
+    """The log partitions of several topics, except topics for which a right is missing or that do not exist yet.
 
-    Missing rights and `lacking` are passed to `tell`. Topics that do not exist yet are passed too if no topic is left.
+    Missing rights and `lacking` are passed to `tell`. Topics that do not exist yet are passed too if no topic remains.
     Raises MissingRight if only rights are missing, and other LogSourceErrors.
     """
     logs: list[LogPartition] = []

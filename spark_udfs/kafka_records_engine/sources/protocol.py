@@ -1,7 +1,7 @@
 """The interface of a source, and how it reports problems.
 
 A source has topics, and a topic has log partitions. A log partition is small and can be pickled. Its reader, which may
-run in this process, in another one or in a Spark task, passes it a `Context` and gets its raw rows. Commands and tables
+run in this process, another process or a Spark task, passes it a `Context` and gets its raw rows. Commands and tables
 accept any source; `given.source_of` creates one from what a caller passes.
 """
 
@@ -24,9 +24,9 @@ class Source(Protocol):
     Tables over one topic only call `partitions`, so a user-defined source for them needs no other method. Optional
     abilities of sources are in `abilities`, `known_topics.TellsTopics` and `missing_rights.TellsMissingRights`.
 
-    Engines ask in this order: log starts, then `partitions` (which determines up to where records are read), then
-    `known_topics`, then log ends. Logs grow in the meantime. Thanks to this order, a committed offset is never below a
-    log start or beyond a log end merely because the two were requested at different moments.
+    Engines ask in this order: log starts, then `partitions` (which determines how far records are read), then
+    `known_topics`, then log ends. Logs grow in the meantime. With this order, a committed offset is never below a log
+    start or beyond a log end just because the two were requested at different times.
     """
 
     @property
@@ -38,7 +38,7 @@ class Source(Protocol):
         topics."""
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of `topic`, sorted. Raises LogSourceError if there is none. This does not read records."""
+        """The log partitions of `topic`, sorted. Raises LogSourceError if there are none. Does not read records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LogEnds:
     topic_id: str | None = None
     """The topic id in Kafka's text form, 22 characters."""
     log_start_offset: int | None = None
-    """The first offset of the log. Records below it are deleted, or never existed."""
+    """The first offset of the log. Records below it were deleted or never existed."""
     log_end_offset: int | None = None
     """The offset after the last record."""
     high_watermark: int | None = None
@@ -62,24 +62,24 @@ class LogEnds:
     place: str | None = None
     """The folder of the log, or the address of the broker that leads the partition."""
     is_cut: bool | None = None
-    """Whether bytes that are not a complete batch follow the last record in the last file. In this case the log ends
-    there or later."""
+    """Whether, in the last file, bytes that are not a complete batch follow the last record. If so, the log ends there
+    or later."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogStarts:
-    """Where logs started at one moment, before the records that mention offsets in these logs are read."""
+    """Where logs started at a time before records that mention offsets in these logs are read."""
 
     offsets: Mapping[tuple[str, int], tuple[str | None, int]]
-    """The topic id (None if unknown) and the log start, by topic and partition."""
+    """By topic and partition: the topic id (None if unknown) and the log start."""
     trouble: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """For each existing partition that is missing in `offsets`, the reason."""
+    """The reason for each existing partition that is missing in `offsets`."""
     asked_ms: int | None = None
     """When brokers were asked, in milliseconds since 1970; None for files."""
 
     def of(self, ends: LogEnds) -> int | None:
-        """The log start of the log whose ends were read later; None if the log did not exist at that moment: the
-        partition is new, or the topic was recreated."""
+        """The log start of a log whose ends were read later; None if the log did not exist then, because the partition
+        is new or the topic was recreated."""
         topic_id, offset = self.offsets.get((ends.topic, ends.partition), (None, None))
         is_other = None not in (topic_id, ends.topic_id) and topic_id != ends.topic_id
         return None if is_other else offset
@@ -89,9 +89,8 @@ class LogPartition(Protocol):
     """One partition of a log. All records of a group, of a transactional id or of a share partition are in the same log
     partition.
 
-    It can be pickled. `size` is in bytes, as far as it is known before reading; larger partitions are read first, and
-    progress is measured with it. `in_memory` means that pickling copies the rows, so that a second process saves no
-    time.
+    It can be pickled. `size` is in bytes, as far as known before reading. Larger partitions are read first, and
+    progress is measured by size. `in_memory` means that pickling copies the rows, so a second process saves no time.
 
     Optional abilities of log partitions are in `abilities`.
     """
@@ -111,12 +110,12 @@ class LogPartition(Protocol):
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """The rows as `pyarrow.RecordBatch`es, in the order of the log, each offset once.
+        """The rows as `pyarrow.RecordBatch`es, in log order, each offset once.
 
-        Only rows with `start` <= offset < `end` are returned, and as little else as possible is read. Without `start`
-        they begin at the log start; with it, records below the log start are returned too if the source still has them,
+        Only rows with `start` <= offset < `end` are returned, and as little else as possible is read. Without `start`,
+        they begin at the log start. With it, records below the log start are returned too if the source still has them,
         as files do. So adjacent ranges together have the same rows as the whole log. Findings are about the bytes that
-        had to be read, and about gaps in the range; damage between two ranges belongs to both. If rows after `end` are
+        had to be read and about gaps in the range. Damage between two ranges belongs to both. If rows after `end` are
         left out, the context gets a hole at `end - 1`, because a marker may follow. `start` and `cleaned_up_to` are
         those of the log, for any range.
 
@@ -125,15 +124,15 @@ class LogPartition(Protocol):
 
         `transaction` is `none` for a record outside of transactions, and null if the source does not report it. Any
         other value means that the record is part of a transaction, whose outcome is in the next control row of its
-        producer. Without such a row `committed` and `aborted` are trusted, because some sources leave control rows out.
+        producer. Without such a row, `committed` and `aborted` are trusted, because some sources omit control rows.
         `unknown` means that the outcome is unknown.
         """
 
 
 PLACE_COLUMNS: Final = ("file", "position", "base_offset")
-"""Columns that a source may have in addition to those of raw rows: the place of a record's batch, so that a finding
-about the record can name the byte. `file` is a dictionary of strings, `position` and `base_offset` are int64 (the
-latter is also a column of raw rows)."""
+"""Optional columns of a source in addition to raw rows: the place of a record's batch, so that a finding about the
+record can name the byte. `file` is a dictionary of strings; `position` and `base_offset` are int64 (the latter is also
+a raw-row column)."""
 
 
 @dataclass(slots=True)
@@ -147,26 +146,26 @@ class Counts:
     markers: int = 0
     """The number of control records that end a transaction."""
     below_log_start: int = 0
-    """The number of records below the log start that files still contain. These records are left out."""
+    """The number of records below the log start that files still contain. They are left out."""
     outside: int = 0
-    """The number of records and markers that were read although they are outside of the requested range of offsets."""
+    """The number of records and markers that were read although they are outside the requested range of offsets."""
     bytes_left: int = 0
     """The number of bytes after keys and values, which Kafka ignores. `with_bytes_left` is the number of decoded
     records with such bytes."""
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
-    """The numbers of other irregularities in decoded records that are accepted only because Kafka accepts them, by
-    name."""
+    """By name, the number of other irregularities in decoded records that are accepted only because Kafka accepts
+    them."""
     first_timestamp_ms: int | None = None
-    """When the first record of a log was written, in milliseconds since 1970: the earliest of all logs that were read.
-    None if no table requested the times of records, or no record has one."""
+    """When the first record of a log was written, in milliseconds since 1970: the earliest such time of all logs. None
+    if no table requested the times of records, or no record has one."""
     last_timestamp_ms: int | None = None
     """The latest time of a record that was read, in milliseconds since 1970; None in the same cases."""
     moments: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """When brokers were asked, as the first and the last time, in milliseconds since 1970; empty for stored data.
+    """The first and the last time at which brokers were asked, in milliseconds since 1970; empty for stored data.
 
-    Keys are `log_starts`; `records` for the ends of the logs whose records are read; `answers` for those of
-    coordinators; `topics` for their ids and numbers of partitions; and `log_ends`."""
+    Keys are `log_starts`; `records` for the ends of the logs whose records are read; `answers` for coordinators;
+    `topics` for topic ids and partition counts; and `log_ends`."""
 
     def add(self, other: Counts) -> None:
         """Add the counts of another task."""
@@ -177,7 +176,7 @@ class Counts:
         self.note_moments(other.moments)
 
     def widen(self, other: Counts) -> None:
-        """Replace each number by the one in `other` if that is larger. Use this for counts of the same rows."""
+        """Replace each number with the one in `other` if that is larger. For counts of the same rows."""
         for name in _SUMS:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.leniencies |= other.leniencies
@@ -185,13 +184,13 @@ class Counts:
         self.note_moments(other.moments)
 
     def note_moments(self, moments: Mapping[str, tuple[int, int]]) -> None:
-        """Add more times at which brokers were asked."""
+        """Add times at which brokers were asked."""
         for name, (first, last) in moments.items():
             known_first, known_last = self.moments.get(name, (first, last))
             self.moments[name] = min(first, known_first), max(last, known_last)
 
     def note_moment(self, name: str, at_ms: int | None) -> None:
-        """Add one time at which brokers were asked, if it is known."""
+        """Add a time at which brokers were asked, if it is known."""
         if at_ms is not None:
             self.note_moments({name: (at_ms, at_ms)})
 
@@ -204,7 +203,7 @@ class Counts:
 
 
 _SUMS: Final = tuple(each.name for each in fields(Counts) if each.type == "int")
-"""The numbers of Counts that add up."""
+"""The numbers in Counts that add up."""
 
 
 def _no_progress(done: int) -> None:
@@ -213,11 +212,11 @@ def _no_progress(done: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of reading one log partition: the question, facts about the log, and the results of reading.
+    """The context for reading one log partition.
 
-    It groups four objects: the question (`question`), facts about the log (`log`), and the results of reading
+    It combines four objects: the question (`question`), facts about the log (`log`), and the results of reading
     (`findings`, `counts`). The question never changes. All readers of the log share the other objects, so a copy with
-    its own findings (`apart`) shares all facts with the original. There is one object per log partition, which never
+    its own findings (`apart`) shares all facts with the original. There is one context per log partition, and it never
     leaves its process.
     """
 
@@ -228,15 +227,15 @@ class Context:
     findings: Findings = field(default_factory=Findings)
     counts: Counts = field(default_factory=Counts)
     history: bool = True
-    """Whether all records that were ever in the log are wanted. If not, records that the log had lost by the requested
-    moment are left out; only snapshots have such records."""
+    """Whether to return all records that were ever in the log. If not, records that the log had lost by the requested
+    time are left out; only snapshots have such records."""
     progress: Callable[[int], None] = _no_progress
-    """Called with the number of bytes of the partition that were read so far."""
+    """Called with the number of bytes of the partition read so far."""
     shared: dict[Any, Any] | None = None
-    """The common intermediate results of tables that share one reading of the log; None for a single table."""
+    """Intermediate results shared by tables that share one reading of the log; None for a single table."""
 
     def report(self, finding: Finding) -> None:
-        """Add a finding, or only count it if there are many like it."""
+        """Add a finding, or just count it if there are many like it."""
         self.findings.report(finding)
 
     def sum_up(self) -> None:
@@ -244,5 +243,5 @@ class Context:
         self.findings.sum_up(self.topic, self.partition)
 
     def apart(self) -> Context:
-        """A context of the same reading, with separate findings and counts."""
+        """A context for the same reading, with separate findings and counts."""
         return replace(self, findings=Findings(), counts=Counts())

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to one or more tables. It is small and can be pickled; workers of any engine get the same value.
+    """A question to one or more tables. It is small and can be pickled, and the workers of any engine get the same
+    value.
 
-    `Question()` only requests raw rows.
+    `Question()` requests only raw rows.
     """
 
     tables: tuple[str, ...] = ()
@@ -19,16 +20,16 @@ class Question:
     values: tuple[tuple[tuple[str, Any], ...], ...] = ()
     """For each of `tables`, the values of all its options by name."""
     as_of_ms: int | None = None
-    """The moment that the answer is about (milliseconds since 1970): the log up to the first record with a later
-    timestamp."""
+    """The time that the answer is about, in milliseconds since 1970: the log is read up to the first record with a
+    later timestamp."""
     assume: Literal["committed"] | None = None
-    """How to treat records if the source does not show transactions: `committed`, or None to refuse the source."""
+    """How to treat records if the source does not show transactions: `committed`, or None to reject the source."""
     groups: tuple[str, ...] | None = None
     """Only rows about these groups (or transactional ids); None for all."""
     topic: str | None = None
     """The topic of files or rows that do not name one; for a table about all topics, the only topic to include."""
     package: str = "kafka_records"
-    """The generated package whose schemas describe the records."""
+    """The generated package with the schemas of the records."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -37,23 +38,22 @@ class Question:
 
     @property
     def options_of_all(self) -> Mapping[str, Any]:
-        """The options of all tables, by name. Tables with an option of the same name get the same value."""
+        """The options of all tables, by name. Options of the same name have the same value for all tables."""
         return {name: value for values in self.values for name, value in values}
 
     def each(self) -> tuple[Question, ...]:
-        """The same question, separately for each of the tables."""
+        """The same question, separately for each table."""
         return tuple(
             replace(self, tables=(table,), values=(values,))
             for table, values in zip(self.tables, self.values, strict=True)
         )
 
     def of_rows(self) -> Question:
-        """The same question without the parts that concern only tables. It says which raw rows are wanted, and how they
-        are read."""
+        """The same question without the parts that concern only tables. It says which raw rows to read, and how."""
         return replace(self, tables=(), values=())
 
 
 def together(questions: Sequence[Question]) -> Question:
-    """Questions that differ only in their tables, combined into one."""
+    """Combine questions that differ only in their tables."""
     tables = tuple(table for each in questions for table in each.tables)
     return replace(questions[0], tables=tables, values=tuple(values for each in questions for values in each.values))

@@ -1,8 +1,8 @@
 """The allowed values of `control` and `transaction` in saved rows: the values of a log, or booleans.
 
 Every row with a value in `control` is a marker, which ends a transaction and is not a record. Every value in
-`transaction` except `none` means that a record is part of one. So unknown values are rejected. Otherwise, a `false` in
-`control` would turn a record into a marker, and a `committed!` in `transaction` would leave a record out.
+`transaction` except `none` means that the record is part of one. Unknown values are rejected, because otherwise a
+`false` in `control` would turn a record into a marker, and a `committed!` in `transaction` would hide a record.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class UnknownWord(ValueError):
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)
         self.row = row
-        """The number of the row, from 0."""
+        """The number of the row, starting at 0."""
 
 
 def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
     """The values `commit` and `abort`, and null for rows that are not markers. Raises UnknownWord.
 
-    `texts` are booleans or strings; `keys` returns the keys of the same rows as bytes, or None. The value true does not
-    say how a transaction ended; the key of the marker does.
+    `texts` are booleans or strings; `keys` returns the keys of the same rows as bytes, or None. If the value is true,
+    the key of the marker says how the transaction ended.
     """
     if pa.types.is_boolean(texts.type):
         texts = pc.if_else(texts, "true", pa.scalar(None, pa.string()))
@@ -69,8 +69,7 @@ def _ending(key: bytes | None) -> str | None:
 def as_transactions(texts: Any) -> Any:
     """The values of `transaction`; null if unknown. Raises UnknownWord.
 
-    `texts` are booleans or strings. The value true means that the record is part of a transaction, with any
-    outcome.
+    `texts` are booleans or strings. True means that the record is part of a transaction with any outcome.
     """
     if pa.types.is_boolean(texts.type):
         return pc.if_else(texts, "pending", "none")
@@ -87,7 +86,7 @@ def as_transactions(texts: Any) -> Any:
 
 
 def _others(texts: Any, words: Any) -> Sequence[int]:
-    """Flags for rows whose value is not null and not one of these words."""
+    """Flags for rows whose value is neither null nor one of these words."""
     known = pc.or_(texts.is_null(), pc.is_in(texts, words))
     found: list[int] = [] if pc.all(known).as_py() else pc.indices_nonzero(pc.invert(known)).to_pylist()
     return found

@@ -1,7 +1,7 @@
 """Saved rows as a source: Parquet, Arrow, Avro, JSON lines, CSV and Delta tables, with keys and values as bytes or
-text. The log partitions are determined from the statistics of Parquet, from names of folders and files, or by reading
-the columns. Formats that can only be read from start to end are read once, and their rows are sorted by log partition
-into a temporary file; the same is done with Parquet and Arrow files whose groups mix partitions."""
+text. The log partitions are determined from Parquet statistics, from folder and file names, or by reading the columns.
+Formats that can only be read from start to end are read once, and their rows are sorted by log partition into a
+temporary file. The same happens to Parquet and Arrow files whose groups mix partitions."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ T = TypeVar("T")
 
 
 class SavedRows:
-    """Rows that somebody saved, in files or folders, in any order; duplicates are allowed.
+    """Saved rows in files or folders, in any order. Duplicates are allowed.
 
     Parameters
     ----------
     paths
-        A file, a folder, or several: paths of this machine, URLs, patterns (docs/sources.md). Folders are searched at
-        all depths; folder names such as `partition=3` count as columns. Names that begin with `_` or `.` are left out.
+        One or more files or folders: paths on this machine, URLs, patterns (docs/sources.md). Folders are searched at
+        all depths; folder names such as `partition=3` count as columns. Names that begin with `_` or `.` are ignored.
     topic
         The topic of rows that do not name one.
     columns
-        The columns of the files to use for columns of raw rows (`{"value": "payload"}`), if their names do not show it.
-        A dot selects a member (`record.key`). None means that there is no such column. In CSV without a header line,
-        columns are called `1`, `2` and so on.
+        For columns of raw rows, the columns of the files to use (`{"value": "payload"}`), if their names do not show
+        it. A dot selects a member (`record.key`). None means that there is no such column. In CSV without a header
+        line, columns are called `1`, `2` and so on.
     encoding
-        How texts encode bytes: `base64`, `hex`, or `text` for the bytes unchanged; or a mapping with one for `key` and
-        one for `value`. By default it is determined from the strings, if they are unambiguous.
+        How strings encode bytes: `base64`, `hex`, or `text` for unchanged bytes; or a mapping with one of these for
+        `key` and one for `value`. By default, it is determined from the strings if they are unambiguous.
     format
         `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, if neither the first bytes nor the names of the files show
         it.
     time_unit
-        `s`, `ms`, `us` or `ns`: the unit of numbers that say when a record was written, counted from 1970. By default
-        the unit is the only one in which the numbers are times of this age. If there is no such unit, or if the column
-        is named for milliseconds (`timestamp_ms`), it is milliseconds.
+        `s`, `ms`, `us` or `ns`: the unit of numbers that say when a record was written, counted from 1970. The default
+        is the only unit in which the numbers are plausible times. If there is no such unit, or if the column name says
+        milliseconds (`timestamp_ms`), it is milliseconds.
     filesystem
-        The file system that the paths belong to, of `pyarrow.fs` or fsspec. By default, each path determines it.
+        The file system of the paths, from `pyarrow.fs` or fsspec. By default, it is determined from each path.
     spools
-        Whether rows may be sorted by log partition into a temporary file, if otherwise each partition would have to
-        read all files. If not, all files are read once for each partition.
+        Whether rows may be sorted by log partition into a temporary file if each partition would otherwise have to read
+        all files. If not, all files are read once for each partition.
 
     Raises
     ------
     ValueError
-        For an argument that makes no sense.
+        If an argument is invalid.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SavedRows:
         return sorted({topic for topic, _ in self._places()})
 
     def partitions(self, topic: str) -> list[SavedPartition]:
-        """The log partitions of `topic` that have at least one row, sorted. Raises LogSourceError if there is none."""
+        """The log partitions of `topic` that have at least one row, sorted. Raises LogSourceError if there are none."""
         places, plan = self._places(), self._plan()
         counted: set[str] = set()
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
@@ -118,13 +118,13 @@ class SavedRows:
         return found
 
     def parts(self) -> list[FilePart]:
-        """The files in parts that can be read in parallel. Raises LogSourceError."""
+        """The files, split into parts that can be read in parallel. Raises LogSourceError."""
         described = self._described()
         files = zip(described.files, described.readers, strict=True)
         return [part for file, reader in files for part in parts_of(file, reader)]
 
     def _places(self) -> Collection[tuple[str, int]]:
-        """The log partitions that have a row. Raises LogSourceError if there is none."""
+        """The log partitions that have a row. Raises LogSourceError if there are none."""
         places = self._plan().places
         if not places:
             raise LogSourceError(self.name, "no rows were found")

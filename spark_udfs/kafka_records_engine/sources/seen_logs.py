@@ -1,5 +1,5 @@
 """Stores the brokers' answers about the logs that a run read. If brokers later give the same answers, nothing has
-changed. The module is small and loads neither numpy nor pyarrow, so that a program can check this before it loads them.
+changed. The module loads neither numpy nor pyarrow, so a program can check this before it loads them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SeenLogs:
     has_answer: bool = False
     """Whether the result of the run depends only on these answers."""
     until_ms: int | None = None
-    """When a log partition must be read from its start again, in milliseconds since 1970."""
+    """When a log partition must be reread from its start, in milliseconds since 1970."""
     _read: dict[_Place, tuple[Any, ...]] = field(default_factory=dict)
     _ends: dict[_Place, tuple[Any, ...]] = field(default_factory=dict)
     _starts: LogStarts = field(default_factory=lambda: LogStarts({}))
@@ -43,36 +43,36 @@ class SeenLogs:
     _rights: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
 
     def note_read(self, topic: str, partition: int, topic_id: bytes, start: int, end: int) -> None:
-        """Note that the records of a log partition were read up to its end."""
+        """Record that the records of a log partition were read up to its end."""
         self._read[topic, partition] = (topic_id.hex(), start, end)
 
     def note_ends(self, ends: LogEnds) -> None:
-        """Note the end of a log."""
+        """Record the end of a log."""
         offsets = (ends.log_start_offset, ends.last_stable_offset, ends.high_watermark, ends.log_end_offset)
         self._ends[ends.topic, ends.partition] = (ends.topic_id, *offsets, ends.place)
 
     def note_starts(self, starts: LogStarts) -> None:
-        """Note the log starts at a time before the records were read."""
+        """Record the log starts before records are read."""
         self._starts = starts
         self.is_whole &= not starts.trouble
 
     def note_topics(self, known: KnownTopics) -> None:
-        """Note all topics of the cluster."""
+        """Record all topics of the cluster."""
         self._topics = sorted(known.names.items()), sorted(known.partition_counts.items())
 
     def note_names(self, names: Iterable[str]) -> None:
-        """Note the names of all topics of the cluster."""
+        """Record the names of all topics of the cluster."""
         self._names = sorted(names)
 
     def note_rights(self, topics: Iterable[str], hidden: Iterable[str]) -> None:
-        """Note which of the given topics may not be described."""
+        """Record which of the given topics may not be described."""
         self._rights[tuple(sorted(topics))] = sorted(hidden)
 
     # -- to keep -------------------------------------------------------------------------------------------------------
 
     @property
     def questions(self) -> dict[str, Any]:
-        """The requests whose answers can be compared with these, in a form for JSON."""
+        """The requests whose answers can be compared with these, as JSON values."""
         return {
             "read": sorted({topic for topic, _ in self._read}),
             "ends": sorted({topic for topic, _ in self._ends}),
@@ -107,8 +107,8 @@ def unchanged_state(
 ) -> Iterator[bool]:
     """Whether brokers still give the same answers as in a SeenLogs. False also if this is unknown.
 
-    `config` is a properties file, `seen` are the digests of the SeenLogs. Inside the context, no other run can use the
-    directory `state`, so that the output of a later run is not overwritten.
+    `config` is a properties file, `seen` are the digests of the SeenLogs. Within the context, no other run can use the
+    directory `state`, so the output of a later run is not overwritten.
     """
     with ExitStack() as stack:
         try:
@@ -122,7 +122,7 @@ def unchanged_state(
 
 
 def _is_unchanged(cluster: Cluster, questions: Mapping[str, Any], records: str, everything: str) -> bool:
-    """Compare the logs whose records were read first, so that on a busy cluster nothing else is requested."""
+    """Compare the logs whose records were read first, so that nothing else is requested on a busy cluster."""
     seen = SeenLogs()
     for name in questions["read"]:
         topic = cluster.topic(name)

@@ -52,12 +52,12 @@ class Segments:
     Parameters
     ----------
     paths
-        Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several: paths
-        of this machine, URLs (`s3://bucket/backup`), patterns, archives of a data directory (docs/sources.md).
+        One or more data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files: paths on
+        this machine, URLs (`s3://bucket/backup`), patterns, archives of a data directory (docs/sources.md).
     topic
         The topic of files that are not in a folder `<topic>-<partition>`.
     filesystem
-        The file system that the paths belong to, of `pyarrow.fs` or fsspec. By default, each path determines it.
+        The file system of the paths, from `pyarrow.fs` or fsspec. By default, it is determined from each path.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Segments:
         self._ended: dict[tuple[str, int], reader.FoundLog] = {}
         """The logs whose end offsets were requested most recently."""
         self._known: dict[str | None, list[reader.FoundLog]] | None = None
-        """The logs that were found within `searched_once`, by topic (None: all topics)."""
+        """The logs found within `searched_once`, by topic (None: all topics)."""
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Segments:
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
-        """The topics of the logs. Raises LogSourceError if there is none."""
+        """The topics of the logs. Raises LogSourceError if there are none."""
         return sorted({log.topic for log in self._found()})
 
     def known_topics(self) -> KnownTopics:
@@ -86,12 +86,12 @@ class Segments:
         return KnownTopics(topic_names(log.place.resolved().parent for log in self._found()))
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
-        """The log partitions of `topic`. Raises LogSourceError if there is none."""
+        """The log partitions of `topic`. Raises LogSourceError if there are none."""
         return [SegmentPartition(log) for log in self._found(topic)]
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """See `abilities.TellsLogStarts`. Log starts come from the names of files and from the checkpoint of the
-        broker, which may still be running."""
+        """See `abilities.TellsLogStarts`. Log starts come from file names and from the checkpoint of the broker, which
+        may still be running."""
         offsets = {}
         for log in self._found():
             if topics is None or log.topic in topics:
@@ -139,8 +139,8 @@ class Segments:
         return found
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
-        """See `abilities.TellsMissingEnds`. They are detected from files that a broker writes next to its logs. A log
-        whose folder is missing is found only if the data directory itself was named."""
+        """See `abilities.TellsMissingEnds`. Missing ends are detected from files that a broker writes next to its logs.
+        A log without a folder is found only if the data directory itself was named."""
         found = self._found()
         noted = cache(Noted)
         for log in found:
@@ -154,7 +154,7 @@ class Segments:
     def _missing_logs(
         self, found: Sequence[reader.FoundLog], topics: Collection[str], noted: Callable[[Place], Noted]
     ) -> Iterator[MissingEnd]:
-        """The logs without a segment file, of topics that exist."""
+        """The logs without a segment file, of existing topics."""
         named = {place.resolved() for path in self._paths for place in expanded(path, self._filesystem)[0]}
         there = {(log.topic, log.partition) for log in found}
         for directory in dict.fromkeys(log.place.resolved().parent for log in found if log.files is None):
@@ -221,7 +221,7 @@ def _of_log(log: reader.FoundLog, finding: Finding) -> Finding:
 
 
 class _HighWatermarks:
-    """The high watermarks that a broker stores for its next start, which are some seconds old (`ReplicaManager`)."""
+    """The high watermarks that a broker stores for its next start, which are a few seconds old (`ReplicaManager`)."""
 
     def __init__(self, directory: Place, context: Context) -> None:
         self._offsets: Mapping[tuple[str, int], int] = {}
@@ -240,7 +240,7 @@ class _HighWatermarks:
         context.report(in_file(printable(str(place)), None, None, what, "high watermarks are null"))
 
     def of(self, topic: str, partition: int) -> tuple[int | None, int | None]:
-        """A high watermark, and the time of that value; None if the file does not have it."""
+        """A high watermark and the time of its value; None if the file does not have it."""
         offset = self._offsets.get((topic, partition))
         return offset, None if offset is None else self._when
 
@@ -305,7 +305,7 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
 
 
 def _epochs_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
-    """The column EPOCHS of a log. Files that cannot be read are reported with the ends of logs."""
+    """The column EPOCHS of a log. Unreadable files are reported with the log ends."""
     with suppress(OSError):
         starts = epoch_starts(opened, log.place)
         names = ("epoch", "offset", "before_timestamp_ms", "timestamp_ms")
@@ -314,7 +314,7 @@ def _epochs_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
 
 
 def _batches_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
-    """The column BATCHES of a log. Files that cannot be read are reported with the ends of logs."""
+    """The column BATCHES of a log. Unreadable files are reported with the log ends."""
     with suppress(OSError):
         found = batch_sizes(opened, log.place)
         columns = [pa.array(each) for each in found.values()]
@@ -323,7 +323,7 @@ def _batches_of(log: reader.FoundLog, opened: reader.OpenLog) -> dict[str, Any]:
 
 
 def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
-    """The columns FILES of a log, without those from a checkpoint."""
+    """The columns FILES of a log, except those from a checkpoint."""
     if not opened.segments or opened.is_part:
         return {}
     closed = [latest_time(folder, each) for each in opened.segments[:-1]]
@@ -335,7 +335,7 @@ def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
 
 
 def _cleaned(directory: Place, context: Context) -> Mapping[tuple[str, int], int]:
-    """The offsets up to which the logs of a data directory are cleaned (`LogCleanerManager`)."""
+    """The offsets up to which the logs of a data directory have been cleaned (`LogCleanerManager`)."""
     place = directory.child(CLEANED)
     try:
         return read_checkpoint(place)
@@ -371,7 +371,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
 
 
 def _rest(last: reader.SegmentFile, end: LogEnd) -> Finding:
-    """Report bytes after the last batch that are not a batch."""
+    """The finding about bytes after the last batch that are not a batch."""
     left = max(last.size - (end.rest_at or 0), 0)
     consequence = f"{plural(left, 'byte')} not read: the log ends at offset {end.offset}, or later"
     what, severity = _CUT if end.is_cut else _DAMAGED
@@ -396,12 +396,12 @@ class SegmentPartition:
 
     @property
     def size(self) -> int:
-        """The size of its files in bytes when they were found."""
+        """The size in bytes of its files when they were found."""
         return self.log.size
 
     @property
     def in_memory(self) -> bool:
-        """Whether other processes would have to unpack an archive again, or cannot see the files."""
+        """Whether other processes would have to unpack an archive again or cannot access the files."""
         return self.log.system.stays_here
 
     def cuts(self, size: int) -> list[int]:
@@ -450,7 +450,7 @@ class SegmentPartition:
     def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str] | None) -> None:
         """Find where a metadata log starts, which only its first file shows.
 
-        If the rows are read from there, the context gets the state before it, with the columns `names`.
+        If rows are read from there, the context gets the state before it, with the columns `names`.
         """
         context.log.start = start = _start_of(opened)
         if start and names is not None:
@@ -475,8 +475,7 @@ def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> N
 def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
     """Report offsets that are missing at the start.
 
-    A cleaner merges files into the first of them, so the name of the first file of a complete log is never above the
-    log start.
+    A cleaner merges files into the first one, so the name of a complete log's first file is never above the log start.
     """
     first = opened.segments[0]
     if first.base_offset is None or first.base_offset <= opened.log_start:
@@ -489,7 +488,7 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
 
 
 class _Wanted:
-    """Leaves out rows before the first requested offset and from `end` on, and counts them."""
+    """Drops rows before the first requested offset and from `end`, and counts them."""
 
     def __init__(self, opened: reader.OpenLog, start: int | None, end: int | None, context: Context) -> None:
         self._first = opened.log_start if start is None else start
@@ -497,7 +496,7 @@ class _Wanted:
         self._is_from_log_start = start is None
         self._counts = context.counts
         self.is_cut = False
-        """Whether rows were left out at the end."""
+        """Whether rows were dropped at the end."""
 
     def of(self, batch: Any) -> Any:
         """The requested rows of a batch."""

@@ -10,15 +10,14 @@ class SharedProgress:
     """Adds up the bytes that were read from all log partitions."""
 
     def __init__(self, total: int, on_progress: Callable[[int, int], object] | None) -> None:
-        """`on_progress` is called with the number of bytes read so far and with `total`, by only one thread at a
-        time."""
+        """`on_progress` is called with the number of bytes read so far and with `total`, by one thread at a time."""
         self._total = total
         self._on_progress = on_progress
         self._done: dict[int, int] = {}
         self._lock = threading.Lock()
 
     def moved(self, number: int, done: int) -> None:
-        """Note that `done` bytes of the log partition with this number were read."""
+        """Record that `done` bytes of the log partition with this number were read."""
         if self._on_progress is None:
             return
         with self._lock:

@@ -1,9 +1,9 @@
-"""Takes snapshots: stores the raw rows of any source in a directory, before a cleaner or retention removes them from
-the log.
+"""Takes snapshots: stores the raw rows of any source in a directory before a cleaner or retention removes them from the
+log.
 
-A run continues after the last stored offset. If runs are repeated regularly, the snapshot contains every record that
-stayed in the log for longer than the time between two runs. A run may be killed at any moment, because a file gets its
-final name only when it is complete.
+A run continues after the last stored offset. With regular runs, the snapshot contains every record that stayed in the
+log for longer than the time between two runs. A run may be killed at any time, because a file gets its final name only
+when it is complete.
 """
 
 from __future__ import annotations
@@ -69,26 +69,26 @@ def take_snapshot(
     Parameters
     ----------
     source
-        Any source, or anything that `given.source_of` accepts: one path or several, or raw rows in Arrow. It is never
+        Any source, or anything that `given.source_of` accepts: one or more paths, or raw rows in Arrow. It is never
         changed.
     path
         The directory. It is created if it does not exist; otherwise it must be empty or a snapshot.
     topics
-        The topics to store; by default all topics of the source.
+        The topics to store. The default is all topics of the source.
     file_bytes
         The size at which a file is closed and a new one is begun.
     on_progress
         Called with the number of bytes read so far, and with the total.
     on_finding
-        Called with each finding, as soon as it is made. Several brokers are read at the same time, in threads, but only
+        Called with each finding as soon as it is made. Several brokers are read at the same time in threads, but only
         one thread at a time calls these functions.
 
     Raises
     ------
     LogSourceError
-        For a source that cannot be read, and for a directory that contains something other than a snapshot. Log
-        partitions that the user may not read (NotReadable), and topics that brokers hide (MissingRight), are only
-        reported as findings; all others are stored.
+        If the source cannot be read, or the directory contains something other than a snapshot. Log partitions that the
+        user may not read (NotReadable) and topics that brokers hide (MissingRight) are only reported as findings; all
+        others are stored.
     SnapshotBusy
         If another process is writing to the snapshot.
     TypeError, ValueError
@@ -115,8 +115,8 @@ def take_snapshot(
     busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
     with locked_directory(root, "snapshot", busy, _check_is_ours):
         begin_snapshot(root)
-        # List the logs only after locking. If another run has just ended, it may have stored records beyond an earlier
-        # end of the logs.
+        # List the logs only after locking, because another run that has just ended may have stored records beyond an
+        # earlier log end.
         started_ms = now_ms()
         lacking: list[Finding] = []
         logs = _logs(source, topics, lacking.append)
@@ -154,13 +154,13 @@ def _logs(source: Source, topics: Sequence[str] | None, tell: OnFinding) -> list
 
 
 def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
-    """Where the logs of topics start in files, by topic and partition. If the first files of a log are missing, its
-    rows show only where the first record is."""
+    """Where the logs of topics start in files, by topic and partition. If a log lacks its first files, its rows show
+    only the position of the first record."""
     if not topics or not has(source, TellsLogStarts):
         return {}
     found: dict[str, int] = {}
     for topic in topics:
-        # If this client may not read a log, the error is reported when the rows of the log are read.
+        # If this client may not read a log, the error is reported when its rows are read.
         with suppress(NotReadable):
             starts = source.log_starts([topic]).offsets
             found |= {f"{topic}-{partition}": offset for (_, partition), (_, offset) in starts.items()}
@@ -168,7 +168,7 @@ def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
 
 
 def _forget(finding: Finding) -> None:
-    """Ignore a finding, which is reported when the log is read to be stored."""
+    """Ignore a finding, because it is reported when the log is read for storing."""
 
 
 # -- the directory -----------------------------------------------------------------------------------------------------
@@ -185,8 +185,7 @@ def _check_is_ours(root: str) -> None:
 
 
 def begin_snapshot(root: str) -> None:
-    """Turn a directory into a snapshot, and remove incomplete files of a run that was killed. Call this only with the
-    lock."""
+    """Turn a directory into a snapshot, and remove incomplete files of a killed run. Requires the lock."""
     for folder in (root, os.path.join(root, GONE)):
         remove_incomplete(folder)
         for topic in topics_in(folder):
@@ -197,7 +196,7 @@ def begin_snapshot(root: str) -> None:
 
 
 def _end(root: str, names: dict[str, str], read: dict[str, Any]) -> None:
-    """Note up to where each log was read, and when. (Files with records show it only if there were new records.)"""
+    """Store how far each log was read, and when. (Files with records show it only if there were new records.)"""
     told = read_mark(root)
     known = {**told["topic_names"], **names}
     write_mark(

@@ -1,7 +1,7 @@
 """Snapshots as a source: copies of logs from `take_snapshot`, which are kept as long as the user wants.
 
-A snapshot has records that the log has lost since they were read, so it can show moments that the log itself no longer
-contains.
+A snapshot has records that the log has lost since they were read, so it can show times that the log itself no longer
+covers.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
 
 class Snapshot:
-    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they are when they are
-    read. Meanwhile, a run may add records.
+    """The logs in a directory written by `take_snapshot` (`kafka-records snapshot`), as they are when they are read. A
+    run may add records in the meantime.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Snapshot:
     Raises
     ------
     LogSourceError
-        For a directory that does not exist or is not a snapshot.
+        If the directory does not exist or is not a snapshot.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -90,7 +90,7 @@ class Snapshot:
         return KnownTopics(read_mark(self._path)["topic_names"])
 
     def partitions(self, topic: str) -> list[SnapshotPartition]:
-        """The log partitions of `topic`. Raises LogSourceError if there is none."""
+        """The log partitions of `topic`. Raises LogSourceError if there are none."""
         found = self._partitions(topic)
         if not found:
             there = some_names(self.topics())
@@ -98,8 +98,8 @@ class Snapshot:
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `abilities.TellsLogEnds`. The log start and the topic id are the last ones that sources reported. The log
-        ends after the last stored row."""
+        """See `abilities.TellsLogEnds`. Log start and topic id are those that sources reported last. The log ends after
+        the last stored row."""
         read = read_mark(self._path)["read"]
         for topic in topics:
             for log in self.partitions(topic):
@@ -152,13 +152,13 @@ class SnapshotPartition:
     topic: str
     partition: int
     size: int
-    """The size of its files in bytes when they were found."""
+    """The size in bytes of its files when they were found."""
     in_memory = False
     has_history = True
     """The snapshot may contain rows that the log has lost."""
 
     def has_lost_rows(self) -> bool:
-        """Whether the snapshot contains rows that the log had already lost at the last run."""
+        """Whether the snapshot contains rows that the log had lost by the last run."""
         return bool(stored_log(self.root, self.topic, self.partition).surveys)
 
     def read_at_ms(self) -> int | None:
@@ -170,7 +170,7 @@ class SnapshotPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`.
 
-        With `context.history`, all rows are returned; otherwise only the rows that the log had at the requested moment.
+        With `context.history`, all rows are returned; otherwise, only the rows that the log had at the requested time.
         """
         return _Reading(self, context, columns, start, end).batches()
 
@@ -180,13 +180,12 @@ def _read_at_ms(root: str, stored: StoredLog) -> int | None:
     if told is not None and told["end"] >= stored.end:
         at_ms: int = told["at_ms"]
         return at_ms
-    # A run that was killed may have stored more rows. The latest time may come from a clock that was moved
-    # backwards afterwards.
+    # A killed run may have stored more rows. The latest time may come from a clock that was moved backwards afterwards.
     return stored.stretches[-1].read_at_ms if stored.stretches else None
 
 
 class _Reading:
-    """One run over a log partition of a snapshot."""
+    """One reading of a log partition in a snapshot."""
 
     def __init__(
         self, log: SnapshotPartition, context: Context, columns: Collection[str], start: int | None, end: int | None
@@ -215,14 +214,13 @@ class _Reading:
             context.report(finding)
         self._tell_foreign()
         self._told_before = self._end
-        # Records that are added from now on belong to a later state.
+        # Records added from now on belong to a later state.
         self._end = min(self._end, stored.end)
         while (file := self._next_file(stored)) is not None:
             try:
                 yield from self._rows(file, lost)
             except FileNotFoundError:
-                # Another run has merged this file with others: the rows after the last one that was read are now in the
-                # merged file.
+                # Another run merged this file with others. The rows after the last one read are now in the merged file.
                 stored = stored_log(log.root, log.topic, log.partition)
                 continue
             self._position = file.last + 1
@@ -233,7 +231,7 @@ class _Reading:
             context.log.add_hole(self._asked_end - 1)
 
     def _viewed(self, stored: StoredLog) -> Lost:
-        """Set the known facts in the context. Returns what must be left out."""
+        """Set the known facts in the context. Returns what to leave out."""
         context = self._context
         if context.history:
             view = everything(stored)
@@ -264,7 +262,7 @@ class _Reading:
         return Lost(lost)
 
     def _tell_age(self, stored: StoredLog) -> None:
-        """Report that the requested moment is later than the data."""
+        """Report that the requested time is later than the data."""
         if self._context.question.as_of_ms is None:
             return
         at = _read_at_ms(self._log.root, stored)
@@ -330,7 +328,7 @@ class _Reading:
                 self._position = last + 1
 
     def _tell_of(self, file: StoredFile) -> None:
-        """Report the findings and holes of the runs that wrote the file, before its rows, as far as they concern the
+        """Before the rows of a file, report the findings and holes of the runs that wrote it, if they concern the
         range."""
         for stretch in file.stretches:
             if stretch.last < self._position or stretch.first >= self._told_before:
@@ -377,7 +375,7 @@ def _opened(path: str) -> Any:
 
 
 def _offsets(row_group: Any) -> tuple[int, int]:
-    """First and last offset of a row group."""
+    """The first and last offset of a row group."""
     number = next(
         number for number in range(row_group.num_columns) if row_group.column(number).path_in_schema == "offset"
     )
@@ -386,11 +384,10 @@ def _offsets(row_group: Any) -> tuple[int, int]:
 
 
 def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
-    """The offset at which the log ended at a moment, and whether it is known more exactly than from the rows.
+    """The offset at which the log ended at a given time, and whether it is known more exactly than from the rows.
 
-    The rows show it by the first one with a later timestamp. If records before that one were already gone before they
-    could be read, it is unknown when they were written, unless a broker reported at that time that the log ended before
-    them.
+    In the rows, it is the first one with a later timestamp. If records before that one were gone before they could be
+    read, it is unknown when they were written, unless a broker reported at that time that the log ended before them.
     """
     later = BEHIND_ALL if as_of_ms is None else _first_later(stored, as_of_ms)
     if as_of_ms is not None and later < BEHIND_ALL:
@@ -420,5 +417,5 @@ def _first_later(stored: StoredLog, as_of_ms: int) -> int:
 
 
 def moment(milliseconds: int) -> str:
-    """A time in the form used in messages."""
+    """A time as shown in messages."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,10 +1,9 @@
-"""Reads checkpoints of Spark Structured Streaming: the offsets in Kafka topics up to which a query has processed
-records.
+"""Reads Spark Structured Streaming checkpoints: how far a query has processed the records of Kafka topics.
 
 For each batch, a checkpoint has a file in `offsets/`, written before the batch, and a file in `commits/`, written after
 it (`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The query has processed the records up to the
-offsets of the last batch in `commits/`. Spark writes a file under another name and then renames it, so a file whose
-name is a number is complete, and other files are ignored.
+offsets of the last batch in `commits/`. Spark writes a file under another name and then renames it, so a file with a
+number as its name is complete. Other files are ignored.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class QueryProgress:
     """When the committed batch was planned, in milliseconds since 1970; None if there is none."""
     offsets: tuple[QueryOffset, ...]
     other_sources: int
-    """The number of the query's sources that are not Kafka."""
+    """How many of the query's sources are not Kafka."""
 
 
 class _Batch(NamedTuple):
@@ -159,7 +158,7 @@ def _batches(folder: Path) -> Iterator[int]:
 
 
 def _lines(file: Path) -> list[str]:
-    """The lines of a file with right checksums, the first of which is a known version."""
+    """The lines of a file with correct checksums. The first line must be a known version."""
     content = _content(file)
     _check_sums(file, content)
     try:
@@ -194,8 +193,8 @@ def _unreadable(path: Path, error: OSError) -> CheckpointError:
 
 
 def _check_sums(file: Path, content: bytes) -> None:
-    """Check a file with the checksums next to it, if there are any: Hadoop writes them on local disks
-    (`ChecksumFileSystem`: a header, then the CRC-32 of each chunk)."""
+    """Check a file against the checksums next to it, if any. Hadoop writes them on local disks (`ChecksumFileSystem`: a
+    header, then the CRC-32 of each chunk)."""
     sums_file = file.with_name(f".{file.name}.crc")
     try:
         sums = sums_file.read_bytes()
@@ -222,7 +221,7 @@ def _json(text: str, file: Path, line: int) -> Any:
 
 
 def _query_id(file: Path) -> str:
-    """The id of the query (`StreamMetadata`). Its name is nowhere in a checkpoint."""
+    """The id of the query (`StreamMetadata`). A checkpoint does not contain its name."""
     if not file.exists():
         raise CheckpointError("the file with the id of the query is missing", file, "Name the query: NAME=DIR")
     content = _content(file)
@@ -241,8 +240,8 @@ def _check_commit(file: Path) -> None:
 
 
 def _read_offsets(file: Path) -> _Batch:
-    """The offsets at which a batch ends. If two sources of the query read a partition, the lower offset counts, because
-    all records before it are processed."""
+    """The offsets at which a batch ends. If two sources of the query read the same partition, the lower offset counts,
+    because all records before it have been processed."""
     lines = _lines(file)
     if len(lines) < 3:
         raise CheckpointError("cut short: it has no line for any source", file, _COPY)

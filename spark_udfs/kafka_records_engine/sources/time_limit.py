@@ -1,4 +1,4 @@
-"""A time limit for all waits for brokers together."""
+"""A common time limit for all waits for brokers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from math import inf
 class TimeLimit:
     """A deadline for waiting for brokers. Several sources may share it.
 
-    A copy in another process ends at the same moment, according to the clock of its machine. So the clocks of a Spark
-    cluster must agree.
+    A copy in another process ends at the same time by the clock of its machine, so the clocks of a Spark cluster must
+    agree.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -20,7 +20,7 @@ class TimeLimit:
             raise ValueError(f"invalid timeout: {seconds:g} s; give more than 0 seconds")
         self.seconds = seconds
         self.end = time.monotonic() + seconds
-        """The end as a value of `time.monotonic`."""
+        """The end as a `time.monotonic` value."""
 
     @property
     def is_over(self) -> bool:
@@ -46,11 +46,11 @@ def _limit_until(seconds: float, end: float) -> TimeLimit:
 
 
 Timeout = TimeLimit | timedelta | float
-"""The types of a time limit: seconds or a timedelta from now on, or a limit that has already begun."""
+"""The types of a time limit: seconds or a timedelta from now, or a limit that is already running."""
 
 
 def limit_of(timeout: Timeout | None) -> TimeLimit | None:
-    """Convert the argument `timeout` of a caller to a time limit. Raises ValueError and TypeError."""
+    """Convert a caller's `timeout` argument to a time limit. Raises ValueError and TypeError."""
     if timeout is None or isinstance(timeout, TimeLimit):
         return timeout
     if isinstance(timeout, timedelta):

@@ -1,6 +1,6 @@
 """Requests to brokers about the transactions of one partition, and the request to write the marker that aborts one.
 
-The request for a marker is sent only once, because it is unknown whether it was carried out if no answer arrives.
+The request for a marker is sent only once, because without an answer it is unknown whether it was executed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ T = TypeVar("T")
 
 
 class MarkerAnswerLost(Exception):
-    """A marker was requested, but no answer arrived; the text says why."""
+    """A marker was requested, but no answer arrived. The text says why."""
 
 
 class PartitionEnds(NamedTuple):
-    """The offsets up to which readers of a partition can read; None if its leader does not report them."""
+    """How far readers of a partition can read; None if its leader does not report it."""
 
     last_stable_offset: int | None
     high_watermark: int | None
 
 
 class TransactionRequests:
-    """Asks the brokers of a cluster about transactions. Methods raise LogSourceError if brokers do not answer, or
+    """Asks the brokers of a cluster about transactions. Methods raise LogSourceError if brokers do not answer or
     refuse."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -66,7 +66,7 @@ class TransactionRequests:
         return self._cluster.who
 
     def open_producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
-        """The producers with an open transaction in a partition, in the order of their first offsets."""
+        """The producers with an open transaction in a partition, ordered by first offset."""
         topic, _ = place
         self._leader(place)  # raises the error of the topic, if it has one
         told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader reports it")
@@ -77,12 +77,11 @@ class TransactionRequests:
         return sorted((each for each in told if each.first_offset >= 0), key=lambda each: each.first_offset)
 
     def known_transactions(self, producers: Collection[int]) -> Sequence[KnownTransaction]:
-        """The state of the transactional ids with these producer ids, from their coordinators, if the user may describe
-        them."""
+        """The coordinators' states of the transactional ids with these producer ids, if the user may describe them."""
         return self._asked(partial(known_transactions, self._cluster, producers))
 
     def ends(self, place: TopicPartition) -> PartitionEnds:
-        """The offsets up to which readers of a partition can read."""
+        """How far readers of a partition can read."""
         topic, _ = self._leader(place)
 
         def end(isolation: int) -> int | None:

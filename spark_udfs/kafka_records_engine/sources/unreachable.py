@@ -10,5 +10,5 @@ class UnreachableBrokers(LogSourceError):
     """No broker answers, or none answered in time."""
 
     def finding(self) -> Finding:
-        """The damage to a result that lacks the answers of these brokers."""
+        """The damage to a result without the answers of these brokers."""
         return Finding("damage", UNREACHABLE_LOG, self.detail, "the response of that broker is missing", file=self.path)

@@ -1,4 +1,4 @@
-"""Asks a source for the unread records in many logs at once."""
+"""Asks a source for the unread records of many logs at once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def unread_records(
     source: Source, context: Context, asked: Sequence[UnreadAsked], *, may_read: bool = False
 ) -> Iterator[tuple[UnreadAsked, Unread]]:
-    """The answers of a source. They are empty if it cannot answer at all, or cannot answer without reading batches
-    although `may_read` is false. Findings go to the context."""
+    """The answers of a source. They are empty if it cannot answer, or could answer only by reading batches although
+    `may_read` is false. Findings go to the context."""
     if has(source, TellsUnread):
         yield from source.unread(asked, context)
     elif may_read and has(source, TellsFirstUnread):

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 MOST_THREADS: Final = 16
-"""The largest number of brokers that are asked at the same time."""
+"""The maximum number of brokers that are queried at the same time."""
 
 THREAD_NAME: Final = "kafka-records-broker"
 """The prefix of the names of all threads."""
@@ -25,7 +25,7 @@ _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
 class Stopped(Exception):
-    """The thread was stopped, because its answer is no longer needed."""
+    """The thread was stopped because its answer is no longer needed."""
 
 
 @contextmanager
@@ -39,8 +39,8 @@ def stop_on(event: threading.Event) -> Iterator[None]:
 
 
 def next_wait(until: float) -> float:
-    """The number of seconds to wait next, at most up to `until` (`time.monotonic`). A thread that can be stopped waits
-    in short slices. Raises TimeoutError if that moment has passed, and Stopped."""
+    """The number of seconds to wait next, at most until `until` (`time.monotonic`). A thread that can be stopped waits
+    in short slices. Raises Stopped, and TimeoutError if `until` has passed."""
     event = _stop.get()
     if event is not None and event.is_set():
         raise Stopped
@@ -60,7 +60,7 @@ def pause(seconds: float) -> None:
 
 
 def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
-    """Call the given functions at the same time, in threads, and return their results. If one fails, its error is
+    """Call the given functions at the same time in threads, and return their results. If one fails, its error is
     raised."""
     if len(questions) < 2:
         return [question() for question in questions]

@@ -1,7 +1,7 @@
-"""Generic Spark functions, which work with any schemas that are passed to them.
+"""Generic Spark functions, which work with any schemas passed to them.
 
-Workers need numpy and pyarrow, but not msgspec. Functions accept and return DataFrames and Columns: they use no RDDs
-and no private JVM calls, and never collect rows.
+Workers need numpy and pyarrow, but not msgspec. Functions accept and return DataFrames and Columns. They use no RDDs or
+private JVM calls, and never collect rows.
 """
 
 try:

@@ -20,8 +20,8 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
-    """Handles the bytes before a message, and determines the version of the message. It decodes a column piece by
-    piece. `versions` is a second column with the versions, or None."""
+    """Handles the bytes before a message, and determines the version of the message. It decodes a column in pieces.
+    `versions` is a second column with the versions, or None."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -30,8 +30,8 @@ class MessagePrefix(Protocol):
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes a batch. With `fails_fast`, the first row that cannot be decoded raises its error; otherwise such rows
-    become null."""
+    """Decodes a batch. With `fails_fast`, the first undecodable row raises its error; otherwise, such rows become
+    null."""
 
     message: MessageSchema
     prefix: MessagePrefix
@@ -51,7 +51,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Versioned:
-    """Decodes messages that have an int16 version before them."""
+    """Decodes messages preceded by an int16 version."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -61,8 +61,7 @@ class Versioned:
 
 @dataclass(frozen=True)
 class Bare:
-    """Decodes messages with no bytes before them: all in `version` or, if it is None, each in the version of its
-    row."""
+    """Decodes messages without preceding bytes: all in `version` or, if it is None, each in the version of its row."""
 
     version: int | None
 
@@ -76,8 +75,8 @@ class Bare:
 
 @dataclass(frozen=True)
 class Capped:
-    """Decodes messages that have an int16 version before them. Versions above the highest known one are read as the
-    highest known one."""
+    """Decodes messages preceded by an int16 version. Versions above the highest known one are read as the highest known
+    one."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -105,7 +104,7 @@ class ReadAs:
 
 @dataclass(frozen=True)
 class Keys:
-    """Decodes keys, which have an int16 record type before them. Keys of other types become null without an error."""
+    """Decodes keys preceded by an int16 record type. Keys of other types become null without an error."""
 
     record_type: int
 
@@ -121,7 +120,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Framed:
-    """Decodes messages that have a metadata frame before them. Records of other types become null without an error."""
+    """Decodes messages preceded by a metadata frame. Records of other types become null without an error."""
 
     api_key: int
 

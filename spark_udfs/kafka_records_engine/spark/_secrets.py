@@ -20,7 +20,7 @@ from kafka_records_runtime.schema import MessageSchema, RecordSchema
 from kafka_records_runtime.schema.layout import UNKNOWN_TAGS
 
 REDACTED_BYTES: Final = REDACTED.encode()
-"""The replacement for bytes that are, or may be, a secret."""
+"""The replacement for bytes that are or may be secret."""
 
 _VALUE: Final = "value"
 
@@ -31,7 +31,7 @@ def may_hold_secrets(message: MessageSchema) -> bool:
 
 
 def without_secrets(message: MessageSchema, values: pa.StructArray) -> pa.StructArray:
-    """The decoded values of a message with `(redacted)` in place of each secret. A value with a secret also loses its
+    """The decoded values of a message, with `(redacted)` in place of each secret. A value with a secret also loses its
     unknown tagged fields."""
     if not may_hold_secrets(message) or values.null_count == len(values):
         return values
@@ -65,7 +65,7 @@ def _are_secret(columns: Mapping[str, pa.Array]) -> FLAGS:
 
 
 def hides_secrets(schemas: Mapping[int, RecordSchema], show_secrets: bool) -> bool:
-    """Whether secrets may have to be hidden when a topic with these records is decoded."""
+    """Whether decoding a topic with these records may require hiding secrets."""
     return not show_secrets and any(may_hold_secrets(schema.value) for schema in schemas.values())
 
 
@@ -85,7 +85,7 @@ def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> N
 def without_secret_bytes(
     schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
 ) -> pa.BinaryArray:
-    """The bytes of values, with `(redacted)` in place of values that may contain a secret, such as all values of an
+    """The bytes of values, with `(redacted)` in place of values that may contain a secret, for example all values of an
     unknown type."""
     secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
     may_be = ~found.is_known | np.isin(found.record_type, secret)
@@ -94,7 +94,7 @@ def without_secret_bytes(
 
 
 def refuse_redacted(message: MessageSchema, version: int, value: Mapping[str, Any]) -> None:
-    """Raise RedactedValue if the value has `(redacted)` in place of a secret."""
+    """Raise RedactedValue if the value contains `(redacted)` in place of a secret."""
     always = secrets.secret_columns(message.name)
     for name in always or {_VALUE}:
         if value.get(name) in (REDACTED, REDACTED_BYTES) and (always or _is_secret(value)):

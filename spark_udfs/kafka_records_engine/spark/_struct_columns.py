@@ -1,6 +1,6 @@
 """Checks that struct columns can be encoded as messages, and converts their values for the schema walker.
 
-Such a column comes from a `from_…` function or from any query of the user, so it may contain anything.
+Such a column comes from a `from_…` function or from any user query, so it may contain anything.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _FITS: Final[Mapping[str, Fits]] = {
     "StringType": _is_text,
     "BinaryType": _is_binary,
 }
-"""For each Spark type of a field, the column types it can be written from. A number that is too large is an error of
-its row."""
+"""For each Spark type of a field, the column types from which it can be written. A number that is too large is an error
+of its row."""
 
 
 # -- whether a column fits ------------------------------------------------------------------------
@@ -62,8 +62,8 @@ its row."""
 def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
     """Raise the first EncodeError that explains why a column of `type` cannot be encoded as this version of `message`.
 
-    The error is MissingField for a missing field (fields that the version lacks, and tagged ones, may be missing),
-    UnknownField for a superfluous one, WrongType for a column of another type. Elements of arrays are `[]` in its path.
+    The error is MissingField for a missing field (tagged fields and fields that the version lacks may be missing),
+    UnknownField for a superfluous one, or WrongType for a column of another type. Array elements are `[]` in its path.
     """
     for error in _Check(message, version).struct(message.root, type, ""):
         raise error
@@ -133,8 +133,8 @@ class _Check:
 def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
     """A function that converts a value of a column of `type`, as returned by `to_pylist`, for `walker.encode`.
 
-    The function changes structs in place. Texts become uuids if `message` has a uuid there, and unknown tagged fields
-    become pairs (null means no such fields). Raises a WriteFailure for text that is not a uuid. Values that do not fit
+    The function changes structs in place. Texts become uuids where `message` has a uuid, and unknown tagged fields
+    become pairs (null means there are none). Raises a WriteFailure for text that is not a uuid. Values that do not fit
     the message are left unchanged.
     """
     return _of_struct(message, message.root, type) or _unchanged

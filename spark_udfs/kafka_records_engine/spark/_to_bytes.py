@@ -1,7 +1,7 @@
 """The part of the `to_…` functions that runs in workers: converts Arrow arrays of structs to arrays of bytes.
 
 The schema walker writes the messages one by one. Fields and types of a struct column are checked once per batch and
-version, so that a mistake in the query raises an error in every mode, and does not count as an error of each row.
+version, so a mistake in the query raises an error in every mode, instead of counting as an error of each row.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kafka_records_runtime.wire.failure import WriteFailure
 @dataclass(frozen=True)
 class Encoder:
     """Encodes a batch of structs in `version` or, if that is None, each struct in the version of its row. Before a
-    message, it writes the `record_type`, if there is one, or with `version_prefix` the version; a metadata frame
-    (`framing`) contains both. With `fails_fast`, the first value that cannot be written raises its error; otherwise
-    such values become null."""
+    message, it writes the `record_type`, if any, or, with `version_prefix`, the version. A metadata frame (`framing`)
+    contains both. With `fails_fast`, the first value that cannot be written raises its error; otherwise, such values
+    become null."""
 
     message: MessageSchema
     version: int | None

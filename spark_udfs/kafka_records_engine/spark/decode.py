@@ -51,19 +51,19 @@ _ERROR: Final = pa.struct(
 """The type of the column `error`: why a record could not be decoded.
 
 `reason` is the name of an error class in `kafka_records_runtime.errors`, or WrongTopic; `message` is the text of the
-error. `path` and `byte_offset` are null if the error is in the framing of the record. `byte_offset` is counted from
-after the int16 that the key or value starts with, or from after the frame; for a broken frame it is counted from the
-start of the value.
+error. `path` and `byte_offset` are null if the error is in the record's framing. `byte_offset` is counted from the end
+of the int16 at the start of the key or value, or from the end of the frame; for a broken frame, from the start of the
+value.
 """
 
 COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
 """The raw columns that a decoded row keeps."""
 
 _IS_OTHER: Final = "is_of_other_topic"
-"""An additional column of raw rows that marks rows which must not be decoded."""
+"""An additional column of raw rows that marks rows that must not be decoded."""
 
 _IN_ONE: Final = "decoded"
-"""The struct with key and value that a function in the JVM returns."""
+"""The struct with key and value returned by a JVM function."""
 
 _IN_LOG: Final = ("topic", "partition", "offset")
 
@@ -92,11 +92,11 @@ types. `key_bytes_left` and `value_bytes_left` count the bytes after key and val
 accepted only because Kafka accepts it (`invalid_utf8`, for instance). They are 0, 0, false and empty for nearly every
 record.
 
-`raw_key` and `raw_value` are the bytes of a record that may differ from what its columns would be encoded to: one that
-was not decoded (its `error` says why; there is no `error` if this build does not know its type), that was accepted only
+`raw_key` and `raw_value` are the bytes of a record that may differ from what its columns would encode to: a record that
+was not decoded (its `error` says why; there is none if this build does not know its type), that was accepted only
 because Kafka is lenient, or whose unknown tagged fields were not kept. Two kinds of bytes are not recorded here,
-because a strict reader accepts them as well, although Kafka never writes them: a varint that is longer than necessary,
-and a tagged field that is written although it has its default.
+because strict readers also accept them, although Kafka never writes them: a varint that is longer than necessary, and a
+tagged field that is written with its default value.
 """
 
 
@@ -130,7 +130,7 @@ def decoded_schema(
 def chosen_records(
     schemas: Mapping[int, RecordSchema], records: Iterable[str] | None = None
 ) -> dict[int, RecordSchema]:
-    """The schemas of the named records, or of all records. Raises UnknownRecord for an unknown name."""
+    """The schemas of the named records, or of all. Raises UnknownRecord for an unknown name."""
     if records is None:
         return dict(schemas)
     numbers = {schema.name: number for number, schema in schemas.items()}
@@ -143,8 +143,8 @@ def chosen_records(
 
 
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The raw columns named in `coordinates`, in that order, or all raw columns. Raises ValueError for an unknown name,
-    and for a name that occurs twice."""
+    """The raw columns named in `coordinates`, in that order, or all of them. Raises ValueError for an unknown or
+    repeated name."""
     if coordinates is None:
         return COORDINATES
     chosen = arguments.names("coordinates", coordinates)
@@ -179,47 +179,47 @@ def decode_records(
     ----------
     df
         Raw rows (`kafka_records_engine.spark.raw.RAW_SCHEMA`) of one topic. Record types are numbered per topic, so
-        leave out rows of other topics before. If `topic` or `own_topic` shows that a row belongs to another topic, it
-        is not decoded: it has the error `WrongTopic` and its bytes, and FAILFAST ends the query there.
+        leave out rows of other topics first. If `topic` or `own_topic` shows that a row belongs to another topic, it is
+        not decoded. It then has the error `WrongTopic` and its bytes, and FAILFAST ends the query there.
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     records
-        Names of records (`"OffsetCommit"`). Rows of other types, and control records, are left out before they reach
-        Python. By default, all rows are kept, and there is a column for every record in `schemas`.
+        Names of records (`"OffsetCommit"`). Rows of other types and control records are left out before they reach
+        Python. By default, all rows are kept, with a column for every record in `schemas`.
     mode
-        `PERMISSIVE` keeps rows that cannot be decoded, with their bytes and `error`; `FAILFAST` ends the query at the
-        first such row; `DROPMALFORMED` leaves such rows out, and needs an `observation` that counts them.
+        `PERMISSIVE` keeps undecodable rows with their bytes and `error`; `FAILFAST` ends the query at the first such
+        row; `DROPMALFORMED` drops such rows and needs an `observation` that counts them.
     observation
         Receives the counts described by COUNTS: a `pyspark.sql.Observation`, or the name under which a streaming query
-        reports them (the counts of a name are lost in a batch query). Rows that Spark reads twice count twice before
-        PySpark 4.3, and a query that sorts reads them twice. In a Declarative Pipeline it must be a name, because an
+        reports them (the counts of a name are lost in a batch query). Before PySpark 4.3, rows that Spark reads twice
+        count twice, and a query that sorts reads them twice. In a Declarative Pipeline, it must be a name, because an
         Observation needs to know whether the query is a stream.
     unknown_tags
         Keep tagged fields that the schemas do not define: every struct of a message that can have some ends in
         `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
         there were some, and `raw_key` and `raw_value` contain them.
     coordinates
-        Names of the raw columns to keep (COORDINATES), in the order of the result; all by default. Each one is sent
-        from the JVM to Python and back, which costs more than decoding does, so name only those you need.
+        Names of the raw columns to keep (COORDINATES), in the order of the result. The default is all of them. Each one
+        is sent from the JVM to Python and back, which costs more than decoding, so name only those you need.
     abouts
         Comments for the fields of the columns, by message and path; generated functions pass the texts of the specs.
         (The results of `from_message` and similar functions have no comments, because Spark treats a struct with
         comments as another type there.)
     show_secrets
         Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets.
-        Otherwise they are replaced by `(redacted)`, and so are bytes in `raw_value` that may contain one: those of such
-        records, and of records whose type has no column or cannot be read.
+        Otherwise, they are replaced by `(redacted)`, and so are bytes in `raw_value` that may contain secrets: those of
+        such records, and of records whose type has no column or cannot be read.
     topic
         The topic of the records. Rows with another topic are not decoded; rows without a topic are.
     own_topic
         Kafka's own topic with these records (`__consumer_offsets`), for callers who pass no `topic`. A row of another
-        topic of Kafka's own (`__transaction_state`) is not decoded. Any other name may be that of a copy.
+        internal topic (`__transaction_state`) is not decoded. Any other name may belong to a copy.
     engine
         `jvm` decodes with functions in the JVM, without sending rows to Python, and adds the functions to the session
-        if they are missing. `python` decodes in Python workers. By default the JVM is used if the session has the
-        functions (`kafka_records_tables.spark.register`), and Python otherwise. Rows and errors are the same.
+        if they are missing. `python` decodes in Python workers. By default, the JVM is used if the session has the
+        functions (`kafka_records_tables.spark.register`), and Python otherwise. Rows and errors are the same in both.
     package, folder
-        The generated package of these schemas, and the folder of specs; generated functions pass them. Without them,
+        The generated package of these schemas, and the folder of specs. Generated functions pass them; without them,
         rows are decoded in Python.
 
     Returns
@@ -234,7 +234,7 @@ def decode_records(
     UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError
         Immediately, for invalid arguments.
     MissingColumn
-        Immediately (under Spark Connect as an error of Spark when the query runs), for rows that are not raw rows;
+        Immediately (under Spark Connect as an error of Spark when the query runs), if the rows are not raw rows;
         `as_raw_rows` converts them.
     WorkerPython
         Immediately, if local workers would run a Python without this package.
@@ -247,7 +247,7 @@ def decode_records(
     Notes
     -----
     Records are read as leniently as by Kafka itself (`CoordinatorRecordSerde`): bytes after a message are ignored. An
-    unknown value version is an error, `UnsupportedVersion`; an unknown record type is not. In metadata framing an
+    unknown value version is an error, `UnsupportedVersion`; an unknown record type is not. In metadata framing, an
     unknown type is an error, `UnknownApiKey`, and so are bytes after a message, because Kafka rejects both. The columns
     of metadata records are `struct<value>`, because they have no keys.
 
@@ -324,7 +324,7 @@ def _is_other(topic: str | None, own_topic: str | None) -> Column:
 
 def _may_be_chosen(schemas: Mapping[int, RecordSchema], chosen: Mapping[int, RecordSchema]) -> Column:
     """A condition: the raw row has one of the chosen types, or no type. Some metadata records of other types also
-    match, and must be left out after they have been read."""
+    match; they must be dropped after they have been read."""
     if framing_of(chosen) == METADATA:
         return may_be_of_other_types_than(schemas.keys() - chosen.keys())
     return has_record_type(chosen) | is_unframed()
@@ -375,8 +375,8 @@ COUNTS: Final = {
     "unknown_tags": "decoded records with tagged fields that this build does not know",
 }
 """The counts of an observation of `decode_records`. `rows` is the sum of `decoded`, `control`, `unknown_type`,
-`unknown_version` and `corrupt`. If `records` are named, rows of other types and control records are left out before
-anything is counted."""
+`unknown_version` and `corrupt`. If `records` is given, rows of other types and control records are left out before
+counting."""
 
 
 def _counts(schemas: Iterable[int]) -> list[Column]:
@@ -418,8 +418,8 @@ class BatchDecoder:
         drops_others: bool = False,
         hides: bool = False,
     ) -> None:
-        """`drops_others` leaves out metadata records of other types. (Those of a coordinator's topic were left out
-        before.) `hides` means that some record of the topic may contain secrets, which must not be shown."""
+        """`drops_others` drops metadata records of other types. (Those of a coordinator's topic were dropped before.)
+        `hides` means that records of the topic may contain secrets that must not be shown."""
         self.hides = hides
         self.drops_others = drops_others and framing_of(schemas) == METADATA
         self.topic = topic
@@ -483,7 +483,7 @@ class BatchDecoder:
         ]
 
     def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
-        """Flags for the rows whose columns may not encode to the same bytes again."""
+        """Flags for the rows whose columns may not encode to the same bytes."""
         needed: FLAGS = is_record & (~found.is_known | (found.key_bytes_left != 0) | (found.value_bytes_left != 0))
         if not self.unknown_tags:
             needed |= found.has_unknown_tags

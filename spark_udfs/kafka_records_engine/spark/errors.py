@@ -49,7 +49,7 @@ class MissingColumn(KafkaRecordsError, ValueError):
 
 
 class WrongColumnType(KafkaRecordsError, TypeError):
-    """The column `name` of a DataFrame has the type `found` instead of `wanted`, its type in raw rows (both in Spark's
+    """The column `name` of a DataFrame has the type `found` instead of `wanted`, the type in raw rows (both in Spark's
     DDL)."""
 
     def __init__(self, name: str, found: str, wanted: str) -> None:
@@ -66,7 +66,7 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """A record ended a query under FAILFAST. The error has the place of the record, and the text of its error
+    """A record ended a query under FAILFAST. The error contains the place of the record and the text of its error
     (`detail`)."""
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
@@ -81,7 +81,7 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
 
 
 class WrongTopic(KafkaRecordsError, ValueError):
-    """A row belongs to a topic other than `expected`, whose records are decoded."""
+    """A row belongs to a topic other than `expected`, the one being decoded."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)
@@ -124,7 +124,7 @@ class UnsupportedSpark(KafkaRecordsError, RuntimeError):
 
 
 class NoJvmFunctions(KafkaRecordsError, RuntimeError):
-    """Functions in the JVM were requested, but they are not available in this session (`why`)."""
+    """JVM functions were requested, but are not available in this session (`why`)."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -159,7 +159,7 @@ class InvalidUuid(EncodeError):
 
 
 class RedactedValue(EncodeError):
-    """The value to encode is the replacement for a secret that was hidden when it was decoded."""
+    """The value to encode contains the replacement for a secret that was hidden by decoding."""
 
     @property
     def detail(self) -> str:

@@ -1,4 +1,4 @@
-"""Framing (`kafka_records_runtime.records.framing`) as Spark expressions: the JVM evaluates them, and no row is sent to
+"""Framing (`kafka_records_runtime.records.framing`) as Spark expressions. The JVM evaluates them, so no row is sent to
 Python."""
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 PREFIX_BYTES: Final = PREFIX.size
 _UNUSED_BITS: Final = 32 - 8 * PREFIX_BYTES
-"""Spark has no function that turns bytes into a signed number, so the sign is shifted to the top of an INT and back."""
+"""Spark has no function to convert bytes to a signed number, so the sign bit is shifted to the top of an INT and
+back."""
 
 
 def prefix(data: Column) -> Column:
@@ -36,7 +37,7 @@ def sql_of_prefix(data: str) -> str:
 
 
 def prefix_bytes(data: Column) -> Column:
-    """The prefix of a key or value as bytes. A key or value that is too short stays unchanged."""
+    """The prefix of a key or value as bytes. A key or value that is too short remains unchanged."""
     return F.substring(data, 1, PREFIX_BYTES)
 
 
@@ -51,16 +52,16 @@ def has_record_type(types: Iterable[int]) -> Column:
     """A condition on raw rows: the key starts with one of these record types.
 
     Control records never match, although their keys start with a number that looks like a type. The keys of adjacent
-    types are one range of bytes: comparing bytes does not create an array for each row, as cutting off the prefix
-    would. No range crosses a change of the first byte, because a key of only that byte sorts before all longer ones,
-    and has no type.
+    types form one range of bytes. Comparing bytes does not create an array for each row, as cutting off the prefix
+    would. All keys in a range start with the same byte, because a key of only the next byte has no type but sorts
+    before longer ones.
     """
     return F.col("control").isNull() & reduce(or_, map(_is_between, _ranges(types)), F.lit(False))
 
 
 def _ranges(types: Iterable[int]) -> list[tuple[int, int]]:
-    """Ranges of prefixes, as the unsigned numbers by which bytes are compared: the first of each run, and the one after
-    its last."""
+    """Ranges of prefixes, as unsigned numbers like those by which bytes are compared: the first of each run, and the
+    one after its last."""
     ranges: list[tuple[int, int]] = []
     for number in sorted({int.from_bytes(PREFIX.pack(number), "big") for number in types}):
         if ranges and ranges[-1][1] == number and number % 256:
@@ -83,8 +84,8 @@ def may_be_of_other_types_than(others: Iterable[int]) -> Column:
     """A condition on metadata records in raw rows: true for all except control records and most records of the types
     `others`.
 
-    It excludes records of those types only if their api key is in the second byte, which is where Kafka writes keys
-    below 128. The other records of these types must be left out after reading.
+    It excludes records of those types only if their api key is in the second byte, where Kafka writes keys below 128.
+    Other records of these types must be dropped after reading.
     """
     starts = [start for number in others if len(start := frame_start(number)) == PREFIX_BYTES]
     is_other = F.col("key").isNull() & prefix_bytes(F.col("value")).isin(starts)

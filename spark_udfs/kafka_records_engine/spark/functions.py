@@ -1,8 +1,8 @@
 """Column functions in the style of `from_avro` and `to_avro`: the column first, the options last.
 
-If the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), the functions here call them. Otherwise
-they need `pyspark.sql.functions.arrow_udf`, which PySpark has since 4.1. `decode_records` does not need it, and decodes
-whole topics, in which a value alone does not show its record type.
+If the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), the functions here call them. Otherwise,
+they need `pyspark.sql.functions.arrow_udf`, available since PySpark 4.1. `decode_records` does not need it. It decodes
+whole topics, where a value does not show its record type.
 """
 
 from __future__ import annotations
@@ -65,21 +65,21 @@ def from_message(
     message
         Schema of the message, from a generated `schemas.<folder>` module.
     version
-        The version: one for all rows, or a column with one for each row. The bytes must then be only the message. The
-        result for a null version is null. Without `version`, each message follows an int16 version, as in the
+        The version: one for all rows, or a column with one for each row. The bytes must then contain only the message.
+        The result for a null version is null. Without `version`, each message follows an int16 version, as in the
         subscriptions and assignments of the consumer protocol.
     mode
-        `PERMISSIVE` returns null for bytes that cannot be decoded, `FAILFAST` ends the query with an error of
-        `kafka_records_runtime.errors`, which names the field path and the byte.
+        `PERMISSIVE` returns null for undecodable bytes; `FAILFAST` ends the query with an error from
+        `kafka_records_runtime.errors` that names the field path and the byte.
     parse_as
-        Read every message in this version and ignore the version in the int16 before it. With `parse_as=0` Kafka's
-        group coordinator reads the subscriptions of classic groups, of which it needs only the topics (KIP-496,
+        Read every message in this version, ignoring the int16 version before it. Kafka's group coordinator reads the
+        subscriptions of classic groups like `parse_as=0`, because it needs only the topics (KIP-496,
         `ClassicGroup.computeSubscribedTopics`).
     newer_as_highest
-        If the int16 version is above the highest version of `message`, read the bytes as that one. Kafka's readers of
-        the consumer protocol and of control records do the same, because newer versions add fields only at the end
-        there (`ConsumerProtocol.deserializeSubscription`). Otherwise such bytes cannot be decoded. It is the default of
-        the generated functions for those messages.
+        If the int16 version is above the highest version of `message`, read the bytes as that version. Kafka's readers
+        of the consumer protocol and of control records do the same, because newer versions add fields only at the end
+        (`ConsumerProtocol.deserializeSubscription`). Otherwise, such bytes cannot be decoded. It is the default in
+        generated functions for those messages.
     unknown_tags
         Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
         flexible versions.
@@ -89,10 +89,10 @@ def from_message(
     name
         The name of this function in errors and in Spark.
     package
-        The generated package of the message. The JVM function `name` is in the catalog of that package. Generated
-        functions pass it; without it, bytes are decoded in Python.
+        The generated package of the message. Its catalog contains the JVM function `name`. Generated functions pass it;
+        without it, bytes are decoded in Python.
     engine
-        `jvm`, `python`, or None for the JVM if the session has the functions; the same as in `decode_records`.
+        `jvm`, `python`, or None for the JVM if the session has the functions, as in `decode_records`.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def from_message(
     Raises
     ------
     ValueError
-        For another mode, because a column function cannot leave rows out, and for both `version` and `parse_as`.
+        For another mode, because a column function cannot drop rows, or if both `version` and `parse_as` are given.
     UnsupportedVersion
         Immediately, for a `version` or `parse_as` that `message` does not have.
     UnsupportedType
@@ -114,8 +114,8 @@ def from_message(
     Notes
     -----
     Bytes are read as leniently as by Kafka; bytes after a message are ignored. Spark evaluates the function for all
-    rows that reach it, even those whose result `when` or `coalesce` does not use: under FAILFAST leave rows out with
-    `where`. It cannot run Python inside `transform` and similar functions: to decode data in the members of a group,
+    rows that reach it, even if `when` or `coalesce` does not use the result, so under FAILFAST, drop rows with `where`.
+    Spark cannot run Python inside `transform` and similar functions, so to decode data in the members of a group,
     `explode` the members.
 
     Examples
@@ -163,8 +163,8 @@ def from_key(
 ) -> Column:
     """Decode a binary column of record keys: an int16 record type, then the key.
 
-    Keys of other record types become null in every mode, so that the column may contain a whole topic. Everything else
-    is as in `from_message`.
+    Keys of other record types become null in every mode, so the column may contain a whole topic. Otherwise, it works
+    like `from_message`.
 
     Examples
     --------
@@ -191,13 +191,12 @@ def from_value(
 ) -> Column:
     """Decode a binary column of record values of one type: an int16 version, then the value.
 
-    A value does not contain its record type: first leave out other records by their keys (`record_type`). Null (a
-    tombstone) becomes null. Everything else is as in `from_message`; a version that the record does not have counts as
+    A value does not contain its record type, so first drop other records by their keys (`record_type`). Null (a
+    tombstone) becomes null. Otherwise, it works like `from_message`; a version that the record does not have counts as
     undecodable.
 
-    The value of a metadata record does contain its type, in the frame before the message: values of other types become
-    null in every mode, so that the column may contain a whole topic. A value with bytes after its message cannot be
-    decoded.
+    The value of a metadata record does contain its type, in the frame before the message. Values of other types become
+    null in every mode, so the column may contain a whole topic. A value with bytes after its message cannot be decoded.
 
     Examples
     --------
@@ -248,14 +247,15 @@ def to_message(
     Parameters
     ----------
     col
-        Struct column, or its name, with the fields of `from_message`. The result for null is null. Fields that the
-        written version does not have, and tagged fields, may be missing; missing ones get their defaults. Numbers may
-        be of any integer type. Unknown tagged fields are written if the structs have `unknown_tagged_fields`.
+        Struct column, or its name, with the fields of `from_message`. The result for null is null. Tagged fields and
+        fields that the written version does not have may be missing; they get their defaults. Numbers may be of any
+        integer type. Unknown tagged fields are written if the structs have `unknown_tagged_fields`.
     message
         Schema of the message, from a generated `schemas.<folder>` module.
     version
-        Version to write, one for all rows or a column with one for each; the highest by default. A field that the
-        version lacks must have its default, unless the spec declares it ignorable (then it is dropped, as in Kafka).
+        The version to write: one for all rows, or a column with one for each. The default is the highest. A field that
+        the version lacks must have its default, unless the spec declares it ignorable (then it is dropped, as in
+        Kafka).
     mode
         `FAILFAST` ends the query with an error that names the field that cannot be written. `PERMISSIVE` returns null
         for such a row. Caution: a null value is a tombstone, which deletes its key if it is written to a topic.
@@ -268,7 +268,7 @@ def to_message(
     -------
     Column
         `binary`. `to_message(from_message(col, unknown_tags=True), value_version(col))` returns the same bytes as `col`
-        if these contain nothing that only a lenient reader accepts, no varint that is longer than necessary, and no
+        unless these contain something that only a lenient reader accepts, a varint that is longer than necessary, or a
         tagged field with its default. Kafka writes none of these.
 
     Raises
@@ -276,7 +276,7 @@ def to_message(
     ValueError
         For another mode.
     UnsupportedVersion
-        Immediately, for a `version` that `message` does not have; for one in a column when the query runs, as for any
+        Immediately, for a `version` that `message` does not have; for one in a column, when the query runs, as for any
         other value that cannot be written.
     UnsupportedSpark
         Before PySpark 4.1, if the values must be encoded in Python.
@@ -304,7 +304,7 @@ def to_key(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Encode a struct column as record keys: an int16 record type, then the key. Everything else is as in `to_message`.
+    """Encode a struct column as record keys: an int16 record type, then the key. Otherwise, it works like `to_message`.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def to_value(
     package: str | None = None,
     engine: Engine | None = None,
 ) -> Column:
-    """Encode a struct column as record values: an int16 version, then the value. Everything else is as in `to_message`.
+    """Encode a struct column as record values: an int16 version, then the value. Otherwise, it works like `to_message`.
 
     The value of a metadata record has a frame before the message.
 
@@ -349,7 +349,7 @@ def to_value(
 
 @dataclass(frozen=True)
 class Jvm:
-    """A call of a function that may be possible in the JVM: its package, the requested engine, and its options."""
+    """A call that may be possible in the JVM: its package, the requested engine, and its options."""
 
     package: str | None
     engine: Engine | None
@@ -438,7 +438,7 @@ def _arrow_column(
 
 
 def _arrow_function(name: str, function: Callable[..., pa.Array], returned: DataType) -> Any:
-    # Spark takes the kind of function from these type hints, and its name from the attribute.
+    # Spark takes the kind of function from these type hints, and its name from this attribute.
     def run(*columns: pa.Array) -> pa.Array:
         return function(*columns)
 
@@ -464,8 +464,8 @@ class _ByArguments:
 
 
 def function_for_sql(name: str, function: Callable[..., Column]) -> Any:
-    """The argument of `spark.udf.register` for a generated column function. The SQL function takes the data, and then a
-    version if the column function has one.
+    """The argument of `spark.udf.register` for a generated column function. The SQL function takes the data, followed
+    by a version if the column function has one.
 
     Raises UnsupportedSpark before PySpark 4.1.
     """

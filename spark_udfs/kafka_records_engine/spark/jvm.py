@@ -1,9 +1,8 @@
 """Spark's functions in the JVM: the jar of this package, and whether a session can use it.
 
-Rows that are decoded in Python are sent from the JVM to a worker and back, which takes longer than decoding. The
-functions in the jar (`java/` in the repository) form a catalog of Spark: Catalyst calls them from generated code, and
-no row leaves the JVM. They are enabled by one setting, `spark.sql.catalog.<package>`, which `register` or
-`engine="jvm"` sets.
+Rows decoded in Python are sent from the JVM to a worker and back, which takes longer than decoding. The functions in
+the jar (`java/` in the repository) form a Spark catalog: Catalyst calls them from generated code, and no row leaves the
+JVM. The setting `spark.sql.catalog.<package>`, which `register` or `engine="jvm"` sets, enables them.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Engine = Literal["jvm", "python"]
 ENGINES: Final = ("jvm", "python")
 
 JAR: Final = Path(__file__).with_name("kafka-records.jar")
-"""The jar with the functions, for every release of Spark since 3.5. A wheel contains it; in a clone, `make jar` builds
+"""The jar with the functions, for every Spark release since 3.5. Wheels contain it; in a clone, `make jar` builds
 it."""
 
 FORMAT: Final = 3
-"""The format number, which is increased with every change of what functions accept or return; `Stamp.java` has the same
+"""The format number. It increases with every change in what functions accept or return; `Stamp.java` has the same
 number."""
 
 _CLASS: Final = "kafkarecords.Catalog"
@@ -50,8 +49,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer of a catalog: its `problem` (an empty text for none), and whether the jar may be missing in the
-    session."""
+    """The answer of a catalog: its `problem` (empty if there is none), and whether the session may lack the jar."""
 
     problem: str = ""
     may_lack_jar: bool = False
@@ -60,11 +58,11 @@ class _Answer:
 _answers: Final[WeakKeyDictionary[Any, dict[str, _Answer]]] = WeakKeyDictionary()
 """The answers of catalogs by session and name."""
 _on_servers: Final[WeakKeyDictionary[Any, dict[str, bool]]] = WeakKeyDictionary()
-"""Whether the session of a Connect client has the setting of a catalog, by the catalog's name."""
+"""By catalog name, whether the session of a Connect client has the catalog's setting."""
 
 
 def catalog_name(package: str) -> str:
-    """The name in SQL of the catalog of a generated package."""
+    """The SQL name of a generated package's catalog."""
     return package.replace(".", "_")
 
 
@@ -87,12 +85,12 @@ def schemas_text(package: str) -> str:
 
 
 def stamp(package: str) -> str:
-    """The expected result of the function `stamp()` of a catalog: the format, and the SHA-256 of the schemas."""
+    """The expected result of a catalog's function `stamp()`: the format, and the SHA-256 of the schemas."""
     return f"{FORMAT} {sha256(schemas_text(package).encode()).hexdigest()}"
 
 
 def settings(package: str = "kafka_records") -> Mapping[str, str]:
-    """The settings that enable the functions of `package` in a session that has the jar on its class path."""
+    """The settings that enable the functions of `package` in a session with the jar on its class path."""
     setting = f"spark.sql.catalog.{catalog_name(package)}"
     if package == _IN_THE_JAR:
         return {setting: _CLASS}
@@ -103,8 +101,8 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
     """Enable the functions of `package` in a session. Returns the name of their catalog.
 
     Sets `settings(package)` and adds the jar of this package, unless the session already has both. Raises
-    NoJvmFunctions if there is no jar, if the session has the jar of another version, and in the definitions of a
-    Declarative Pipeline whose configuration does not have the settings.
+    NoJvmFunctions if there is no jar, if the session has the jar of another version, or in the definitions of a
+    Declarative Pipeline whose configuration lacks the settings.
     """
     catalog = catalog_name(package)
     if not _is_set(spark, catalog):
@@ -128,7 +126,7 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
 
 
 def _is_set(spark: SparkSession, catalog: str) -> bool:
-    """Whether a session has the setting of a catalog. A server is asked only once, for any number of columns."""
+    """Whether a session has a catalog's setting. A server is asked only once, for any number of columns."""
     known = _on_servers.setdefault(spark, {}) if is_connect(spark) else {}
     if catalog not in known:
         known[catalog] = spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
@@ -156,7 +154,7 @@ def _add_jar(spark: SparkSession) -> None:
 
 
 def catalog_for(spark: SparkSession | None, package: str | None, engine: Engine | None) -> str | None:
-    """The catalog whose functions decode the rows. None if Python decodes them; a line in the log then says why.
+    """The catalog whose functions decode the rows. None if Python decodes them; a log line then says why.
 
     Raises NoJvmFunctions for `engine="jvm"` if they are not available.
     """
@@ -200,7 +198,7 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in text:
-            return _Answer(may_lack_jar=True)  # no query can be run while a Declarative Pipeline is being defined
+            return _Answer(may_lack_jar=True)  # queries cannot run while a Declarative Pipeline is being defined
         problem = f"the catalog {catalog} is not usable: {text.splitlines()[0]}"
         return _Answer(problem, may_lack_jar=_CLASS in text)
     found = None if row is None else row[0]
@@ -213,10 +211,10 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
 
 
 def function_name(catalog: str, function: str, options: Mapping[str, object]) -> str:
-    """The name under which `call_function` and SQL call a function with options. Options that are None are left out.
+    """The name with which `call_function` and SQL call a function with options. Options that are None are left out.
 
-    Spark passes a JVM function only the types of its arguments when it plans a call, so options are part of the
-    function's name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
+    When planning a call, Spark passes a JVM function only the types of its arguments, so options are part of the
+    function name: ``kafka_records.`from_offset_commit_value?mode=FAILFAST` ``.
     """
     written = "&".join(f"{name}={_option(value)}" for name, value in options.items() if value is not None)
     return f"{catalog}.{function}" if not written else f"{catalog}.`{function}?{written}`"

@@ -1,9 +1,9 @@
 """Reads raw rows through Spark's own Kafka source, and works around two of its problems.
 
-For internal topics, Spark's source silently returns no rows, because it plans with an admin client, which leaves these
-topics out. With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching`, it plans with a consumer, which finds them.
-With `subscribe`, that consumer would join a group, which writes records to the topic that is being read. `assign`
-writes nothing, but needs the numbers of all partitions. (Tried with PySpark 4.2.0 and 4.3.0.)
+For internal topics, Spark's source silently returns no rows, because it plans with an admin client, which omits these
+topics. With `spark.sql.streaming.kafka.useDeprecatedOffsetFetching`, it plans with a consumer, which finds them. With
+`subscribe`, that consumer would join a group and so write records to the topic that is being read. `assign` writes
+nothing, but needs the numbers of all partitions. (Tested with PySpark 4.2.0 and 4.3.0.)
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def read_kafka(
     partitions: Sequence[int] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Read a topic through Spark's own Kafka source, as raw rows. The session needs that source's jars.
+    """Read a topic through Spark's own Kafka source as raw rows. The session needs that source's jars.
 
     Parameters
     ----------
     spark
-        The session. Its setting `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` becomes true and stays true,
-        because Spark reads it when the query runs. Other reads of Kafka in this session are then planned with a
-        consumer too.
+        The session. Its setting `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` becomes true and remains so,
+        because Spark reads it when the query runs. Other Kafka reads in this session are then also planned with a
+        consumer.
     bootstrap
-        Some brokers, `HOST:PORT[,HOST:PORT…]`.
+        Some brokers: `HOST:PORT[,HOST:PORT…]`.
     topic
         The topic, internal or not.
     isolation_level
@@ -56,8 +56,8 @@ def read_kafka(
     stream
         Whether to read a stream.
     partitions
-        The partitions; by default this package asks the brokers for them, over its own connection. A stream does not
-        see partitions that are added later.
+        The partitions. By default, this package requests them from the brokers over its own connection. A stream does
+        not see partitions added later.
     options
         Options of the source: `startingOffsets` (default: `earliest`), `maxOffsetsPerTrigger`,
         `kafka.security.protocol` and other properties of clients.
@@ -66,13 +66,13 @@ def read_kafka(
     -------
     DataFrame
         Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`. The source returns no control records and reports neither
-        transactions nor producers, so tables that depend on them reject these rows unless `assume` says how to count
-        them. `read_committed` is then the better choice, although it may end early.
+        transactions nor producers, so tables that depend on them reject these rows unless `assume` says how to treat
+        them. In that case, `read_committed` is the better choice, although it may end early.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown isolation level, for options that this function sets itself, and for arguments of a wrong type.
+        For an unknown isolation level, options that this function sets itself, or arguments of the wrong type.
     LogSourceError
         If no broker returns the partitions.
 

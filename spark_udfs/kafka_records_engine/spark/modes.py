@@ -1,4 +1,4 @@
-"""The ways to treat rows that cannot be decoded, named as in Spark's own readers."""
+"""The ways to treat undecodable rows, named as in Spark's own readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAILFAST: Final = "FAILFAST"
 """The first bad row ends the query, and the error names it."""
 
 DROPMALFORMED: Final = "DROPMALFORMED"
-"""Bad rows are left out, but counted."""
+"""Bad rows are dropped but counted."""
 
 MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
 

@@ -34,7 +34,7 @@ _TIMESTAMP_TYPES: Final = {0: "create", 1: "log_append"}
 def raw_rows(df: DataFrame) -> DataFrame:
     """The columns of `RAW_SCHEMA` from `df`. Every function that accepts raw rows calls this first.
 
-    Raises MissingColumn and WrongColumnType for other rows. Under Spark Connect the query fails with Spark's own
+    Raises MissingColumn and WrongColumnType for other rows. Under Spark Connect, the query fails with Spark's own
     message instead, because checking the columns first would cost a round trip.
     """
     if not is_connect(df.sparkSession):
@@ -52,13 +52,13 @@ def raw_rows(df: DataFrame) -> DataFrame:
 
 
 _ABSENT: Final = "kafka-records.absent"
-"""A mark in the metadata of a column: `as_raw_rows` created the column, because its input did not have it. Spark keeps
-the mark as long as the column is not changed."""
+"""A mark in the metadata of a column that `as_raw_rows` added because its input lacked it. Spark keeps the mark as long
+as the column is not changed."""
 
 
 def absent_columns(df: DataFrame) -> set[str]:
-    """The columns of raw rows that contain only nulls, because the input of `as_raw_rows` did not have them. Under
-    Spark Connect, this costs a round trip."""
+    """The columns of raw rows that contain only nulls, because the input of `as_raw_rows` lacked them. Under Spark
+    Connect, this costs a round trip."""
     return {field.name for field in df.schema.fields if _ABSENT in field.metadata}
 
 
@@ -69,21 +69,21 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     ----------
     df
         Has `key` and `value` (binary, or text, which is encoded as UTF-8), and any of these: the columns of
-        `RAW_SCHEMA`, and those of Spark's Kafka source, `timestamp` (TIMESTAMP) and `timestampType` (0 or 1). Numbers
-        may have another width. `timestamp_ms` is in milliseconds; it may be a TIMESTAMP unless `columns` is passed.
+        `RAW_SCHEMA`, and `timestamp` (TIMESTAMP) and `timestampType` (0 or 1) of Spark's Kafka source. Numbers may have
+        another width. `timestamp_ms` is in milliseconds; it may be a TIMESTAMP unless `columns` is passed.
     topic
         The topic of every row. Required if `df` has no `topic` column; otherwise it overrides that column.
     columns
-        The names of the columns of `df`. By default they are read from `df`, which a Declarative Pipeline forbids and
+        The names of the columns of `df`. By default, they are read from `df`, which a Declarative Pipeline forbids and
         which costs a round trip under Spark Connect.
 
     Returns
     -------
     DataFrame
         Rows of `RAW_SCHEMA`. Columns that `df` lacks are null, including `transaction`: a table that depends on
-        transactions rejects such a record, unless its `producer_id` (-1) shows that it was not part of a transaction,
-        or the caller says how to count it (`assume`). Tables need `partition` and `offset`. Rows without these columns
-        can be decoded but not ordered, so a table cannot be computed from them.
+        transactions rejects such a record unless its `producer_id` (-1) shows that it was not part of a transaction, or
+        the caller says how to treat it (`assume`). Tables need `partition` and `offset`. Rows without these columns can
+        be decoded but not ordered, so tables cannot be computed from them.
 
     Raises
     ------

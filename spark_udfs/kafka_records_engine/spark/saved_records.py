@@ -1,6 +1,7 @@
-"""`read_records`: the workers read and decode saved rows themselves, so that only decoded rows are sent to the JVM.
+"""Implements `read_records`, with which workers read and decode saved rows themselves, so that only decoded rows are
+sent to the JVM.
 
-`spark.read.parquet` and `decode_records` send every row to Python and back. Here a task gets the name of a part of a
+`spark.read.parquet` and `decode_records` send every row to Python and back. Here, a task gets the name of a part of a
 file, reads its columns in Python, and sends only decoded rows to the JVM.
 """
 
@@ -44,10 +45,10 @@ _log: Final = logging.getLogger(__name__)
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 _MOST_OF_A_TASK: Final = 128 * 1024 * 1024
 _LEAST_OF_A_TASK: Final = 4 * 1024 * 1024
-"""The smallest number of file bytes for a task, as in Spark's own readers (spark.sql.files.maxPartitionBytes,
+"""The minimum number of file bytes for a task, as in Spark's own readers (spark.sql.files.maxPartitionBytes,
 openCostInBytes)."""
 _USUAL_CORES: Final = 16
-"""The assumed number of cores if it cannot be queried."""
+"""The number of cores to assume if it cannot be queried."""
 _PLACE: Final = ("topic", "partition", "offset")
 
 
@@ -74,12 +75,12 @@ def read_records(
     spark
         The session.
     paths
-        Files or folders on a file system that driver and workers share, as for `SavedRows`; or a `SavedRows`, which
-        defines how columns are named and how texts encode bytes.
+        Files or folders on a file system shared by driver and workers, as for `SavedRows`; or a `SavedRows`, which
+        defines how columns are named and how strings encode bytes.
     schemas, records, mode, unknown_tags, coordinates, abouts, show_secrets
         As in `decode_records`, but the mode must be PERMISSIVE or FAILFAST.
     topic
-        The topic. Rows of other topics are left out; rows without a topic are assumed to belong to it.
+        The topic. Rows of other topics are dropped; rows without a topic are assumed to belong to it.
 
     Returns
     -------
@@ -89,12 +90,12 @@ def read_records(
     Raises
     ------
     LogSourceError
-        Immediately, for paths that do not exist, contain no rows or lack a column; in a worker, for unreadable rows.
+        Immediately, if paths do not exist, contain no rows or lack a column; in a worker, for unreadable rows.
     UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError, WorkerPython
         Immediately, as in `decode_records`.
     UndecodableRecord, DamagedLog
-        In a worker, under FAILFAST: for a record, and for a text that is not valid encoded bytes. PERMISSIVE leaves
-        such a row out with a line in the log of the task; `kafka_records_tables.read_table` says which row.
+        In a worker, under FAILFAST: for a record, or for a string that does not encode bytes. PERMISSIVE drops such a
+        row and logs it in the task; `kafka_records_tables.read_table` says which row.
 
     Examples
     --------
@@ -114,8 +115,8 @@ def read_records(
 
 
 def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...], ...]:
-    """Group parts of files by the task that reads them. There are few enough tasks to start quickly, but enough to keep
-    all cores busy."""
+    """Group parts of files by the task that reads them. Tasks are few enough to start quickly, but enough to keep all
+    cores busy."""
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
     tasks: list[list[FilePart]] = []
@@ -135,7 +136,7 @@ class RecordReader:
 
     schemas: Mapping[int, RecordSchema]
     names: tuple[str, ...] | None
-    """The requested records by name; None for all, including control records and records of other types."""
+    """The requested records by name; None for all records, including control records and other types."""
     mode: Mode
     unknown_tags: bool
     coordinates: tuple[str, ...]
@@ -183,7 +184,7 @@ class RecordReader:
                 yield rows
 
     def _wanted(self, rows: pa.RecordBatch, types: INT16) -> pa.BooleanArray:
-        """Flags for records of these types and records without a type. Control records are not flagged."""
+        """Flags for records of these types and records without a type, but not for control records."""
         numbers, has_type = type_column(framing_of(self.schemas), rows.column("key"), rows.column("value"))
         return pc.and_(pa.array(np.isin(numbers, types) | ~has_type), rows.column("control").is_null())
 
@@ -195,7 +196,7 @@ class RecordReader:
 
 @dataclass(frozen=True)
 class RecordTasks:
-    """The part of `read_records` that runs in workers: gets the number of a task and returns its decoded rows."""
+    """The part of `read_records` that runs in workers. It gets the number of a task and returns its decoded rows."""
 
     reader: RecordReader
     tasks: Sequence[Sequence[FilePart]]

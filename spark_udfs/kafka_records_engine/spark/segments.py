@@ -1,8 +1,8 @@
 """Reads log segment files as DataFrames; the workers read the files.
 
-The driver only finds the log partitions and sends one row for each to the workers, which must have the same paths. A
-log partition is read by one task, because the marker that ends a transaction may be in a later file. The task lists the
-files itself, because a live broker may replace them after the driver has listed them.
+The driver only finds the log partitions and sends one row for each to the workers, which must have the same paths. One
+task reads a log partition, because the marker that ends a transaction may be in a later file. The task lists the files
+itself, because a live broker may replace them after the driver has listed them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _REPORT: Final = pa.schema(
 
 
 REPORT_SCHEMA: Final = spark_schema(_REPORT)
-"""The schema of `segment_report`: one row per file. `findings` has an element per finding; its `severity` is `damage`
+"""The schema of `segment_report`: one row per file. `findings` has an element per finding. Its `severity` is `damage`
 or `note`, and its `message` is one line that names file, byte position and batch offset. `damaged` says whether there
 is any damage."""
 
@@ -109,16 +109,16 @@ def read_segments(
     spark
         The session.
     paths
-        Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
-        file system that driver and workers share; or log partitions that `log.reading.segment_files.find_logs`
-        returned. Their files are listed each time they are read.
+        One or more data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, on a file
+        system shared by driver and workers; or log partitions returned by `log.reading.segment_files.find_logs`. Their
+        files are listed each time they are read.
     topic
         Leaves out other topics.
     mode
-        `FAILFAST` ends the query at the first damage (a wrong CRC, a batch cut short, an unknown codec, a file that is
+        `FAILFAST` ends the query at the first damage (a wrong CRC, a truncated batch, an unknown codec, a file that is
         not a log segment), naming file, byte position and batch offset. `PERMISSIVE` continues with the next batch or
-        file; `segment_report` lists what is lost. Zeros of a pre-allocated file, and an append that a crash cut short
-        at the end of a log, are not damage.
+        file; `segment_report` lists what is lost. Zeros of a pre-allocated file and an append that a crash truncated at
+        the end of a log are not damage.
     below_log_start
         Also read records below the raised start of a log (the broker's `log-start-offset-checkpoint`), which a broker
         no longer serves.
@@ -126,15 +126,15 @@ def read_segments(
     Returns
     -------
     DataFrame
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, including control records. The files are read again each
-        time it is used, so persist it if it is used often.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, including control records. Each use reads the files again,
+        so persist it if it is used often.
 
     Raises
     ------
     LogSourceError
-        Immediately, for paths that do not exist or contain no log.
+        Immediately, if paths do not exist or contain no log.
     TypeError
-        Immediately, for anything that is not a path, and for other arguments of a wrong type.
+        Immediately, for anything that is not a path, and for other arguments of the wrong type.
     WorkerPython
         Immediately, if local workers would run a Python without this package.
     DamagedLog
@@ -153,8 +153,8 @@ def read_segments(
 def segment_report(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None = None) -> DataFrame:
     """The contents of log segment files and their problems: one row of `REPORT_SCHEMA` per file.
 
-    `spark`, `paths` and `topic` are as in `read_segments`. Every file is read to its end. Damage never raises here,
-    because the report lists it.
+    `spark`, `paths` and `topic` are as in `read_segments`. Every file is read to its end. Damage does not raise an
+    error, because the report lists it.
     """
     return map_batches(_listing(spark, paths, topic), _LISTING, report_batches, REPORT_SCHEMA)
 
@@ -195,7 +195,7 @@ def _logs(batches: Iterator[pa.RecordBatch]) -> Iterator[FoundLog]:
 
 @dataclass(frozen=True)
 class SegmentReader:
-    """The part of `read_segments` that runs in workers: gets log partitions and returns raw rows."""
+    """The part of `read_segments` that runs in workers. It gets log partitions and returns raw rows."""
 
     mode: Mode
     below_log_start: bool

@@ -21,9 +21,9 @@ _BY_ARROW_TYPE: Final[dict[pa.DataType, spark.DataType]] = {
 
 
 def spark_schema(schema: pa.Schema) -> spark.StructType:
-    """The Spark schema for an Arrow schema of the types in ARROW_TYPES, instants in UTC, structs, lists and maps.
+    """The Spark schema for an Arrow schema with the types in ARROW_TYPES, instants in UTC, structs, lists and maps.
 
-    The `comment` in the metadata of a field becomes the comment of the column, which DESCRIBE shows.
+    The `comment` in a field's metadata becomes the comment of the column, which DESCRIBE shows.
     """
     return spark.StructType([_field(field) for field in schema])
 
@@ -75,9 +75,7 @@ def spark_type(message: MessageSchema, unknown_tags: bool = False) -> spark.Stru
 
 
 def commented(kind: spark.StructType, abouts: Mapping[str, str], path: str = "") -> spark.StructType:
-    """The same struct, in which each field has the comment that `abouts` contains for its path
-    (`members.member_id`).
-    """
+    """The same struct, with a comment from `abouts` for each field, by path (`members.member_id`)."""
     return spark.StructType([_commented(field, abouts, f"{path}{field.name}") for field in kind.fields])
 
 

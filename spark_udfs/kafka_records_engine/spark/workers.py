@@ -2,7 +2,7 @@
 
 PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH if that is not set. A script that runs
 as `.venv/bin/python script.py` gets another interpreter in its workers, where the first row fails with a
-ModuleNotFoundError and a page of stack traces. docs/cluster.md shows how code gets to the workers of a cluster.
+ModuleNotFoundError and a page of stack traces. docs/cluster.md explains how to ship code to the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _PROBE: Final = "import kafka_records_engine, numpy, pyarrow"
 _ON_THIS_MACHINE: Final = re.compile(r"local(\[.*\])?")
-"""Masters that start workers on this machine, as a shell would; `local-cluster[…]` has its own executors."""
+"""Masters that start workers on this machine, as a shell would. `local-cluster[…]` has its own executors."""
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether `spark` is the client of a Spark Connect server. (Its class is not imported, because that needs gRPC.)"""
+    """Whether `spark` is a Spark Connect client. (Its class is not imported, because that requires gRPC.)"""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def check_workers(spark: SparkSession) -> None:
     """Raise WorkerPython if `spark` runs on this machine and its workers cannot import this package.
 
-    An interpreter in the same folder as the current one is assumed to work. Any other interpreter is tried, once per
-    process, with the archives from `--py-files` and `addPyFile`. The interpreters of workers on other machines, and of
-    any Spark Connect server, cannot be checked from here.
+    An interpreter in the same folder as the current one is assumed to work. Any other interpreter is tried once per
+    process, with the archives from `--py-files` and `addPyFile`. Interpreters on other machines, or of a Spark Connect
+    server, cannot be checked from here.
     """
     if is_connect(spark):
         return
@@ -51,7 +51,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _archives() -> tuple[str, ...]:
-    """The archives on this process's path that Spark also sends to its workers, recognized by their suffixes.
+    """The archives on this process's path that Spark also sends to its workers, recognized by suffix.
 
     A wheel that was not renamed is only on the driver's path.
     """
@@ -62,7 +62,7 @@ def _archives() -> tuple[str, ...]:
 def _can_import(python: str | None, archives: tuple[str, ...]) -> bool:
     if python is None:
         return False
-    # An empty entry of the path would mean the current directory.
+    # An empty entry in the path would mean the current directory.
     places = [place for place in (*archives, os.environ.get("PYTHONPATH")) if place]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     try:

@@ -93,18 +93,18 @@ def read_partition(
 
     Control records that end a transaction are rows too (`control` is `commit` or `abort`, in agreement with
     `transaction`), and so are those of the quorum in the metadata log (`QUORUM_CONTROLS`). Records below a raised log
-    start are left out unless `below_log_start`. A record batch has `batch_rows` rows, or fewer at the end and if
+    start are left out unless `below_log_start` is set. A record batch has `batch_rows` rows, or fewer at the end or if
     records are very large; None returns batches as they are read, a few megabytes each.
 
-    With `settle` every row contains the outcome of its transaction, and the files are read twice. Without it they are
+    With `settle`, every row contains the outcome of its transaction, and the files are read twice. Without it, they are
     read once, and rows of transactions are `pending`: the next control row with the same producer id contains the
-    outcome. `on_hole` is called if that control row may be missing, because something cannot be read or was not
-    requested. Its argument is the last offset before the gap; it is called before any row after the gap is returned.
+    outcome. `on_hole` is called if that control row may be missing because something is unreadable or was not
+    requested. It is called with the last offset before the gap, before any row after the gap is returned.
 
     `columns` names the requested columns, in this order. `places` adds the two columns PLACE_FIELDS: the file, and the
     byte in it at which the batch of the record starts. Raises ValueError for a column that does not exist.
 
-    An OpenLog stays open and can be read again. It returns the same rows every time.
+    An OpenLog stays open and can be read again, with the same rows every time.
     """
     # Reject an invalid column now, not only when the first row is requested.
     RowColumns("", 0, 0, columns, None)
@@ -152,7 +152,7 @@ def _blocks(
 
 
 def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
-    """Do nothing, for readers that count nothing."""
+    """Do nothing, for readers that do not count."""
 
 
 # -- one record at a time ----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class LogRecord:
     record: RawRecord
     transaction: Transaction
     marker: ControlMarker | None
-    """The content of a control record; None for ordinary records, and for a control record that does not parse."""
+    """The content of a control record; None for ordinary records and for unparsable control records."""
 
     @property
     def control(self) -> str | None:
@@ -248,8 +248,8 @@ def _ended(marker: ControlMarker | None) -> Transaction:
 def _records(
     path: str, batch: BatchHead, entry: bytes, on_finding: OnFinding, *, of_quorum: bool
 ) -> Iterator[tuple[RawRecord, ControlMarker | None]]:
-    """The records of an entry, with their markers in a control batch. Reports at the end what is wrong with the
-    entry."""
+    """The records of an entry, with markers for those of a control batch. Reports problems with the entry at the
+    end."""
     content = record_bytes(batch, entry)
     failure = content.failure
     count = left = 0
@@ -280,12 +280,12 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """Numbers about the contents of one file. Only usable batches are counted; the other batches have findings."""
+    """Numbers about the contents of one file. Only usable batches are counted; other batches have findings."""
 
     file: str
     base_offset: int | None
     log_start: int = 0
-    """The log start of the log that the file belongs to."""
+    """The log start of the file's log."""
     bytes: int = 0
     """The size of the file when it was opened."""
     batches: int = 0
@@ -293,28 +293,28 @@ class SegmentCounts:
     """The number of readable records, including those of control batches."""
     control_batches: int = 0
     control_left_out: int = 0
-    """The number of records in control batches that do not become rows, because they do not end a transaction or cannot
+    """The number of records in control batches that do not become rows because they do not end a transaction or cannot
     be parsed."""
     transactional_batches: int = 0
     """The number of transactional batches, without control batches."""
     first_offset: int | None = None
-    """Offset of the first record."""
+    """The offset of the first record."""
     last_offset: int | None = None
-    """Offset of the last record of the last batch, even if a cleaner removed that record."""
+    """The offset of the last record of the last batch, even if a cleaner removed that record."""
     missing_offsets: int = 0
     """The number of offsets without a record, from the end of the previous file (or the log start) to `last_offset`. A
     cleaner has removed these records, or they cannot be read."""
     codecs: Counter[str] = field(default_factory=Counter)
-    """Number of batches per codec."""
+    """The number of batches per codec."""
     magics: Counter[int] = field(default_factory=Counter)
-    """Number of batches per message format."""
+    """The number of batches per message format."""
     findings: list[Finding] = field(default_factory=list)
 
 
 def scan(log: FoundLog | OpenLog) -> list[SegmentCounts]:
     """Read all files of a log partition completely, and return one SegmentCounts per file.
 
-    If no file of a partition can be opened, there is one SegmentCounts, for the folder or file that is missing.
+    If no file of a partition can be opened, there is one SegmentCounts for the missing folder or file.
     """
     with _opened(log) as opened:
         return _scanned(opened)

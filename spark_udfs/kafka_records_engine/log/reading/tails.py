@@ -1,7 +1,7 @@
-"""Reads the last part of a log batch by batch: which records are left to read, and how old they are.
+"""Reads the last part of a log batch by batch to find which records are left to read, and how old they are.
 
-Before the last TAIL_BYTES, only some offsets are known, from the time index next to a file. Each comes with the latest
-time of a record up to that offset (`TimeIndex`).
+Before the last TAIL_BYTES, only some offsets are known, from the time index next to a file. For each, the index
+contains the latest time of a record up to that offset (`TimeIndex`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TAIL_BYTES: Final = 128 * 1024
 _MOST_FILES: Final = 8
 """If there are more files than this, neither their headers nor their time indexes are read."""
 _SAMPLES: Final = 32
-"""The number of entries that are taken from a time index, evenly spaced."""
+"""The number of entries to take from a time index, evenly spaced."""
 _TIME_ENTRY: Final = Struct(">qi")
 
 
@@ -35,12 +35,12 @@ class LogTail:
     """The records to read at the end of a log."""
 
     offsets: INT64
-    """Offsets, ascending: the last record of a batch to read, or an entry of a time index. After the last one, nothing
-    is left to read."""
+    """Offsets, ascending: the last record of a batch to read, or an entry of a time index. Nothing is left to read
+    after the last one."""
     times_ms: INT64
     """For each offset, the latest time of a record up to it, in milliseconds since 1970."""
     exact_from: int
-    """From this offset on, `offsets` contains every batch with records to read."""
+    """From this offset, `offsets` contains every batch with records to read."""
 
 
 def exact_tail(opened: OpenLog, folder: Place | None) -> int:
@@ -53,7 +53,7 @@ def exact_tail(opened: OpenLog, folder: Place | None) -> int:
 
 
 def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
-    """The offset after which about `most` bytes of the log are left; 0 if the whole log has fewer."""
+    """The offset after which about `most` bytes of the log are left; 0 if the whole log is smaller."""
     left = 0
     for segment in reversed(opened.segments):
         if left + segment.size > most:
@@ -104,7 +104,7 @@ def _times(folder: Place, segment: SegmentFile, samples: int = _SAMPLES) -> Iter
         return
     with closing(data) as index:
         low, high = 0, index.size // _TIME_ENTRY.size
-        # A broker allocates the index of the newest file at its maximum size, so the entries are followed by zeros.
+        # A broker preallocates the index of the newest file at its maximum size, so zeros follow the entries.
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if any(_time_entry(index, middle)) else (low, middle)

@@ -1,7 +1,7 @@
-"""Counts, from batch headers, the records of a log after given offsets, and finds when the first of them was written.
+"""Counts the records of a log after given offsets, from batch headers, and finds when the first of them was written.
 
-Markers of transactions and records of aborted transactions do not count. Records from the first open transaction on are
-held back: a consumer with `read_committed` has to wait for them.
+Transaction markers and records of aborted transactions do not count. Records from the first open transaction on are
+held back, because a consumer with `read_committed` has to wait for them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from kafka_records_engine.log.reading.tails import LogTail, batch_times, exact_t
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The number of bytes at the end of a log in which all batch headers are read. For an offset before them, only the
-first batch is read."""
+"""The number of bytes at the end of a log in which all batch headers are read. For earlier offsets, only the first
+batch is read."""
 
 LOOK_BACK: Final = 1024 * 1024
-"""The number of bytes at the end of a log that are searched for open transactions that begin before the requested
-offset."""
+"""The number of bytes at the end of a log to search for open transactions that begin before the requested offset."""
 
 UNKNOWN: Final = -1
 
 RECORD: Final = 0
-"""The `precision` of a time that is the time of the record itself."""
+"""The `precision` of a time that belongs to the record itself."""
 BATCH: Final = 1
-"""The `precision` of a time that is the time of the batch: the time of its first record or, if the header does not
-contain it, the latest time."""
+"""The `precision` of a time that belongs to the batch: the time of its first record or, if the header does not contain
+it, the latest time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +51,11 @@ class Unread:
     """The answer to UnreadAsked: one element for each offset, in the same order; UNKNOWN for an unknown value."""
 
     unread: INT64
-    """The number of records that are left to read before the first open transaction."""
+    """The number of records left to read before the first open transaction."""
     held_back: INT64
     """The number of records from the first open transaction on."""
     timestamp_ms: INT64
-    """The time of the first record to read, in milliseconds since 1970; UNKNOWN also if there is none."""
+    """The time of the first record to read, in milliseconds since 1970; UNKNOWN also if there is no such record."""
     precision: INT64
     """RECORD or BATCH; UNKNOWN if there is no time."""
     trouble: str | None = None
@@ -97,7 +96,7 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     none = np.zeros(0, np.int64)
     if not len(offsets) and not with_tail:
         return Unread(none, none, none, none)
-    # If nothing is left to read, skip the search.
+    # Skip the search if nothing is left to read.
     tail = first_in_bytes(opened, folder, LOOK_BACK) if len(offsets) and offsets[0] < end else end
     known_from = np.minimum(offsets, tail)
     begin = int(known_from[0]) if len(offsets) else end
@@ -114,8 +113,8 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
 
 
 def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
-    """Count the records left to read from each of `offsets` (ascending) on, according to `heads`. For each offset, open
-    transactions that begin at `known_from` or later hold records back."""
+    """Count the records left to read after each of `offsets` (ascending), according to `heads`. For each offset, open
+    transactions that begin at or after `known_from` hold records back."""
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -124,7 +123,7 @@ def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
     held_at: INT64 | None = None
     held = np.zeros_like(left)
     if len(opens) > 1:
-        # Each offset gets the same answer as it would alone.
+        # Each offset gets the same result as it would on its own.
         held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
         held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
@@ -142,7 +141,7 @@ def records_to_read(heads: WalkedHeads) -> FLAGS:
 
 
 def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, found: Unread) -> tuple[int, int]:
-    """The time of the first batch of records from an offset on, and its precision. Errors are noted in `found`."""
+    """The time of the first batch of records at or after an offset, and its precision. Errors are noted in `found`."""
     at = offset
     while at < end:
         heads = walk(opened, folder, at, end, most=1)
@@ -158,8 +157,8 @@ def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, fou
 
 
 def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
-    """Flags for the batches in open transactions, and for those in aborted ones. The next marker of the producer
-    decides (`ProducerStateManager`)."""
+    """Flags for the batches in open transactions, and for those in aborted ones. The producer's next marker decides
+    (`ProducerStateManager`)."""
     is_open, is_aborted = np.zeros(len(heads), np.bool_), np.zeros(len(heads), np.bool_)
     ended: dict[int, int] = {}
     which = np.flatnonzero(heads.is_transactional)[::-1]
@@ -175,8 +174,8 @@ def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
 
 
 def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64:
-    """How many records are left from each offset on, in batches for which `counts` is True; `at` is the batch
-    of each."""
+    """How many records are left from each offset, in batches for which `counts` is True; `at` is the batch of each
+    offset."""
     if not len(heads):
         return np.zeros(len(offsets), np.int64)
     each = np.where(counts, heads.count, 0)
@@ -192,8 +191,8 @@ def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64
 def _times(
     heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64, until: INT64 | None = None
 ) -> tuple[INT64, INT64]:
-    """The time of the first counted record from each offset on, and its precision; only batches before `until`, if
-    given."""
+    """The time of the first counted record at or after each offset, and its precision. Only batches before `until`
+    count, if given."""
     unknown = np.full(len(offsets), UNKNOWN, np.int64)
     numbers = np.flatnonzero(counts)
     following = np.searchsorted(numbers, at)

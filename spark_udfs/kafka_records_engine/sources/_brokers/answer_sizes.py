@@ -1,5 +1,4 @@
-"""The maximum size of the answer to a request. A larger announced answer is not read, because it would fill the
-memory."""
+"""The maximum size of the answer to a request. A larger answer is not read, because it would fill the memory."""
 
 from __future__ import annotations
 
@@ -17,15 +16,17 @@ from kafka_records_engine.sources._brokers.requests_sent import (
 )
 
 _ENVELOPE: Final = 1 << 20
-"""Bytes for what any answer may contain besides its parts: headers, addresses of brokers, fields of later releases."""
+"""The number of bytes for what any answer may contain besides its parts: headers, addresses of brokers, fields of later
+releases."""
 _PARTITION: Final = 64
-"""Bytes for each partition in a ListOffsets request: 22 in the newest version, and tags."""
+"""The number of bytes for each partition in a ListOffsets request: 22 in the newest version, plus tags."""
 _COORDINATOR: Final = 2048
-"""Bytes for each group in a FindCoordinator request: its id, a host, an error message."""
+"""The number of bytes for each group in a FindCoordinator request: its id, a host, an error message."""
 _TOPIC: Final = 16 << 20
-"""Bytes for each topic in a Metadata request: over a hundred thousand partitions with three replicas each."""
+"""The number of bytes for each topic in a Metadata request: over a hundred thousand partitions with three replicas
+each."""
 _UNBOUNDED: Final = 256 << 20
-"""Bytes for answers about a whole cluster: two million partitions, a million groups."""
+"""The number of bytes for answers about a whole cluster: two million partitions, a million groups."""
 
 
 def largest_answer(name: str, fields: Mapping[str, Any]) -> int:

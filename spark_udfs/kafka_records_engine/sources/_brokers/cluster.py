@@ -36,17 +36,18 @@ return the first record of the log."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
-"""Isolation levels of ListOffsets."""
+"""An isolation level of ListOffsets."""
 
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
-"""The replica id in ListOffsets: with `ListOffsetsRequest.DEBUGGING_REPLICA_ID` the isolation level has no effect."""
+"""A replica id in ListOffsets (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) for which the isolation level has no
+effect."""
 
 _NO_ID: Final = bytes(16)
 _WITH_OPERATIONS: Final = 8
 """The first version of Metadata that reports the operations allowed on a topic."""
 _NO_OPERATIONS: Final = -(1 << 31)
-"""The value that a broker sends if it does not report them."""
+"""The value that brokers send if they do not report them."""
 _OPERATIONS_OF_CLUSTER: Final = range(8, 11)
 """The versions of Metadata that report the operations allowed on the cluster."""
 _READ: Final = 1 << 3
@@ -69,7 +70,7 @@ PASSING: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-"""Temporary errors, which brokers return while leaders move, brokers start and metadata is distributed."""
+"""Temporary errors, which brokers return while leaders move, brokers start, or metadata is distributed."""
 
 
 class TopicMissing(Exception):
@@ -95,7 +96,7 @@ class UnknownOffset:
 
     why: str
     broker_failed: bool = False
-    """Whether the leader cannot be reached at all. If so, its other partitions are affected too."""
+    """Whether the leader is unreachable, which affects its other partitions too."""
     not_allowed: NotAllowed | None = None
     """The missing right, if that is why the topic is unavailable."""
 
@@ -113,7 +114,7 @@ class Topic:
     leaders: Mapping[int, int]
     """The broker that leads each partition; -1 if there is no leader."""
     may_be_read: bool | None = None
-    """Whether this client has the right READ; None if the broker does not report it (before Kafka 2.3, KIP-430)."""
+    """Whether this client has the READ right; None if the broker does not report it (before Kafka 2.3, KIP-430)."""
     fault: str | None = None
     """The error that all brokers return for this topic; None if there is no error."""
 
@@ -135,17 +136,17 @@ class _DescribedTopic(NamedTuple):
 
 @dataclass(slots=True)
 class Cluster:
-    """A cluster, with the addresses of some brokers. Methods raise ConnectionLost and Refused, as connections do."""
+    """A cluster, given the addresses of some brokers. Like connections, methods raise ConnectionLost and Refused."""
 
     bootstrap: Sequence[Address]
     config: ClientConfig
     session: Session = field(default_factory=Session)
     until: float = inf
-    """The latest moment (`time.monotonic`) to wait for an answer; never later than the configuration allows."""
+    """The latest time (`time.monotonic`) to wait for an answer, never later than the configuration allows."""
     _brokers: dict[int, Address] = field(default_factory=dict)
 
     def asked(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """The answer of a broker. If the broker has closed an idle connection, the request is repeated at once."""
+        """The answer of a broker. If the broker closed an idle connection, the request is repeated at once."""
         until = self._until(address)
         connection = borrow(*address, self.config, self.session, until)
         try:
@@ -156,7 +157,7 @@ class Cluster:
         return self._asked_by(Connection(*address, self.config, self.session, until), address, ask)
 
     def asked_of_any(self, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """The answer of the first broker that answers."""
+        """The answer of the first broker that responds."""
         lost: list[ConnectionLost] = []
         for address in self._addresses():
             try:
@@ -166,14 +167,14 @@ class Cluster:
         raise _none_answers(lost)
 
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """Like `asked`, but the request is never repeated, because a change may have been made even if no answer
+        """Like `asked`, but the request is never repeated, because it may have been executed even if no answer
         arrived."""
         until = self._until(address, may_be_short=False)
         return self._asked_by(borrow(*address, self.config, self.session, until), address, ask)
 
     def _until(self, address: Address, may_be_short: bool = True) -> float:
-        """The latest moment to wait for an answer. The wait is short if the broker left the previous request
-        unanswered, so that enough time is left for the other brokers."""
+        """The latest time to wait for an answer. The wait is short if the broker left the previous request unanswered,
+        so that enough time is left for the other brokers."""
         name = self._address_text(address)
         if self.session.is_over:
             why = self.session.last_failure(name)
@@ -199,7 +200,7 @@ class Cluster:
         return answer
 
     def address_of(self, node: int) -> Address | None:
-        """The address of a broker; None if it is unknown."""
+        """The address of a broker; None if unknown."""
         return self._brokers.get(node)
 
     def brokers(self) -> list[Address]:
@@ -256,8 +257,8 @@ class Cluster:
         isolation: int = READ_UNCOMMITTED,
         replica: int = CONSUMER,
     ) -> dict[tuple[str, int], int | UnknownOffset]:
-        """Like `offsets`, for partitions of several topics; sends one request to each leader. A missing right raises no
-        error.
+        """Like `offsets`, for partitions of several topics; sends one request to each leader. A missing right does not
+        raise an error.
 
         LATEST is the high watermark under READ_UNCOMMITTED, the last stable offset under READ_COMMITTED, and the log
         end for a DEBUGGER.
@@ -327,7 +328,7 @@ class Cluster:
         ]
 
     def may_describe(self) -> bool | None:
-        """Whether this client has the right DESCRIBE on the cluster; None if no broker reports it (before Kafka
+        """Whether this client has the DESCRIBE right on the cluster; None if no broker reports it (before Kafka
         2.3)."""
         answer = self.asked(random.choice(self.brokers()), _cluster_operations)
         operations = answer.get("cluster_authorized_operations", _NO_OPERATIONS)
@@ -335,12 +336,12 @@ class Cluster:
 
     @property
     def who(self) -> str:
-        """The name of the user, as messages show it."""
+        """The user name shown in messages."""
         return f"user {self.config.username}" if self.config.uses_sasl else "this client"
 
     def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:
-        """What a broker knows about some topics, in their order, or about all. If its answer has a fault, other brokers
-        are asked."""
+        """What a broker knows about some topics, in order, or about all. If its answer has a fault, other brokers are
+        asked."""
         lost: list[ConnectionLost] = []
         faulty: tuple[dict[str, Any], list[_DescribedTopic]] | None = None
         for address in self._addresses():
@@ -361,9 +362,9 @@ class Cluster:
         return topics
 
     def _addresses(self) -> list[Address]:
-        """Addresses for requests that any broker can answer, in the order to try them: brokers that left a recent
+        """Addresses for requests that any broker can answer, in the order to try them. Brokers that left a recent
         request unanswered come last."""
-        # Include the brokers of the last response, because brokers at the addresses given by the user may be gone.
+        # Include the brokers of the last response, because those at the addresses given by the user may be gone.
         known = [*self._brokers.values()]
         random.shuffle(known)
         addresses = [*dict.fromkeys([*self.bootstrap, *known])]
@@ -415,7 +416,7 @@ _NOTHING: Final[dict[str, Any]] = {
     "partitions": None,
     "topic_authorized_operations": _NO_OPERATIONS,
 }
-"""Used for a topic that is missing in the answer to Metadata."""
+"""Used for topics missing from the answer to Metadata."""
 
 
 def _fault_of(topic: Mapping[str, Any]) -> str | None:

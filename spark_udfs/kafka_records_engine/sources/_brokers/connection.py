@@ -1,4 +1,4 @@
-"""One connection to one broker. Responses come back in the order of the requests."""
+"""One connection to one broker. Responses arrive in the order of the requests."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
-"""After waiting for this number of seconds, the program says in a note what it is waiting for."""
+"""After waiting for this many seconds, the program logs what it is waiting for."""
 
 _TELLING_MS: Final = 100
-"""A broker that does not answer for a shorter time is just slow; after this time, it may speak another protocol."""
+"""A broker that has not answered for this long may speak another protocol; before that, it is just slow."""
 
 _log: Final = logging.getLogger(__name__)
 
 _LARGEST: Final = 0x7FFFFFFF
 _TLS_ALERT: Final = 0x15
 _RENEWED_AT: Final = 0.8
-"""The fraction of a SASL session's lifetime (KIP-368) after which a new connection replaces this one."""
+"""The fraction of a SASL session's lifetime (KIP-368) after which a new connection replaces the old one."""
 
 
 class _Sent(NamedTuple):
@@ -59,7 +59,7 @@ class _Sent(NamedTuple):
     version: int
     correlation: int
     largest: int
-    """Maximum size of the answer in bytes."""
+    """The maximum size of the answer in bytes."""
 
 
 class Connection:
@@ -74,7 +74,7 @@ class Connection:
     ) -> None:
         self.address = shown_address(host, port, config)
         self.session = session or Session()
-        """The session of the current user of the connection, with the time limit."""
+        """The session of the connection's current user, with the time limit."""
         self.until = until
         self._config = config
         self._sent: deque[_Sent] = deque()
@@ -82,9 +82,10 @@ class Connection:
         self._spoken: dict[int, range] = {}
         self._answers = 0
         self.expires: float = inf
-        """When the broker will require a new authentication (`time.monotonic`)."""
+        """When the broker will require reauthentication (`time.monotonic`)."""
         self.was_idle = False
-        """Whether the connection was idle before it was borrowed: the broker may have closed it in the meantime."""
+        """Whether the connection was idle before it was borrowed. If so, the broker may have closed it in the
+        meantime."""
         with self._note_if_slow():
             try:
                 self._transport = Transport(host, port, config, until)
@@ -120,7 +121,7 @@ class Connection:
         return self.receive()
 
     def send(self, name: str, fields: dict[str, Any], version: int | None = None) -> None:
-        """Send a request; its response is received later, after the responses to all earlier requests."""
+        """Send a request. Its response is received later, after the responses to all earlier requests."""
         asked = exchange(name)
         version = self.version(name) if version is None else version
         self._keep_pause()
@@ -157,7 +158,7 @@ class Connection:
         return not self._sent
 
     def _keep_pause(self) -> None:
-        """Wait until the pause that the broker requested is over (KIP-219). The broker answers nothing before that."""
+        """Wait until the pause requested by the broker is over (KIP-219). The broker does not answer before that."""
         seconds = self.session.pause(self.address)
         if seconds <= 0:
             return
@@ -218,7 +219,7 @@ class Connection:
             return tls_failure(self.address, error, self._config)
         what = words(error)
         if self._answers == 1 and not self._config.uses_sasl:
-            # Before authentication, a client may only ask for the supported versions.
+            # Before authentication, a client may only request the supported versions.
             what = (
                 f"{CLOSED} when it received a request: it may require a password (security.protocol SASL_PLAINTEXT or "
                 "SASL_SSL)"

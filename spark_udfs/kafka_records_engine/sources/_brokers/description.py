@@ -24,14 +24,14 @@ TOPIC: Final = 2
 BROKER: Final = 4
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
-"""Kinds of resources that have configs, with their numbers in metadata records and requests (`ConfigResource.Type`)."""
+"""A kind of resource that has configs, with its number in metadata records and requests (`ConfigResource.Type`)."""
 
 ALL_BROKERS: Final = ""
-"""The resource name of configs that are the default of all brokers."""
+"""The resource name of configs that are defaults for all brokers."""
 
 _SET_FOR: Final = {TOPIC: 1, BROKER: 2, CLIENT_METRICS: 7, GROUP: 8}
 _SET_FOR_ALL_BROKERS: Final = 3
-"""The source of values that were set for a single resource while the cluster ran (`ConfigSource`)."""
+"""The source of values that were set for a single resource at runtime (`ConfigSource`)."""
 
 _NOT_ALLOWED: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -40,15 +40,15 @@ _NOT_ALLOWED: Final = {
 }
 _GONE: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND}
 _AT_ONCE: Final = 500
-"""Maximum number of resources in one request; the answer has about forty configs for each."""
+"""The maximum number of resources in one request. The answer has about forty configs for each."""
 _LISTS_GROUPS: Final = 1
 """The first version of ListConfigResources that lists groups (4.1)."""
 _TELLS_FENCED: Final = 2
 _TELLS_KIND: Final = 1
-"""The first versions of DescribeCluster that know fenced brokers, and controllers."""
+"""The first versions of DescribeCluster that report fenced brokers, and controllers."""
 
 ELIGIBLE_LEADERS: Final = "eligible.leader.replicas.version"
-"""The feature without which no partition has eligible leader replicas."""
+"""The feature that is required for eligible leader replicas."""
 
 Resource = tuple[int, str]
 
@@ -63,7 +63,7 @@ class Config(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Resources of one kind whose configs are unknown, and the reason."""
+    """Resources of one kind with unknown configs, and the reason."""
 
     kind: int
     resources: Sequence[str]
@@ -73,7 +73,7 @@ class Refusal(NamedTuple):
 
 
 def features(cluster: Cluster) -> dict[str, int]:
-    """The level of each feature. Raises ConnectionLost, Refused."""
+    """The level of each feature. Raises ConnectionLost and Refused."""
     answer = cluster.asked_of_any(partial(Connection.ask, name=API_VERSIONS, fields=_SOFTWARE))
     return {each["name"]: each["max_version_level"] for each in answer.get("finalized_features") or ()}
 
@@ -82,8 +82,8 @@ _SOFTWARE: Final = {"client_software_name": "kafka-records", "client_software_ve
 
 
 def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
-    """The brokers of the cluster: `broker_id`, `host`, `port`, `rack`, `is_fenced`. Fenced brokers are included from
-    Kafka 4.0 on. Raises ConnectionLost, Refused."""
+    """The brokers of the cluster: `broker_id`, `host`, `port`, `rack`, `is_fenced`. Fenced brokers are included since
+    Kafka 4.0. Raises ConnectionLost and Refused."""
 
     def ask(connection: Connection) -> dict[str, Any]:
         version = connection.version(DESCRIBE_CLUSTER)
@@ -96,8 +96,8 @@ def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
 
 
 def eligible_leaders(cluster: Cluster) -> dict[tuple[str, int], Sequence[int]]:
-    """By topic and partition, the replicas that may be elected although they are not in sync; only for partitions that
-    have such replicas. Raises ConnectionLost and Refused."""
+    """By topic and partition, the replicas that may be elected although they are not in sync. Partitions without such
+    replicas are left out. Raises ConnectionLost and Refused."""
     found: dict[tuple[str, int], Sequence[int]] = {}
     cursor: Mapping[str, Any] | None = None
     while True:
@@ -139,11 +139,10 @@ def listed_resources(cluster: Cluster) -> tuple[list[Resource], Refusal | None]:
 def configs(
     cluster: Cluster, resources: Sequence[Resource], names: Sequence[str] | None = None, *, inherited: bool = False
 ) -> Iterator[Config | Refusal]:
-    """The configs that were set for the given resources while the cluster ran; with `inherited`, all configs that apply
-    to them.
+    """The configs that were set for the given resources at runtime; with `inherited`, all configs that apply to them.
 
     `names` are the configs to request (None: all). A resource that no longer exists has no configs. The configs of a
-    broker are requested from that broker, all others from any broker. Raises ConnectionLost if none answers, and
+    broker are requested from that broker, all others from any broker. Raises ConnectionLost if no broker answers, and
     Refused.
     """
     own = [each for each in resources if each[0] == BROKER and each[1] != ALL_BROKERS]
@@ -177,7 +176,7 @@ def configs(
 
 
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """The `retention.ms` in effect for the given topics, which may be the brokers' value or Kafka's default.
+    """The effective `retention.ms` of the given topics, which may be the brokers' value or Kafka's default.
 
     Only topics that delete records by time alone are included. A topic is left out if this user may not describe its
     configs. Raises ConnectionLost and Refused.
@@ -202,7 +201,7 @@ def _questions(
         yield cluster.asked_of_any, others[start : start + _AT_ONCE]
     for resource in own:
         address = cluster.address_of(int(resource[1]))
-        if address is not None:  # a broker that is down cannot be asked
+        if address is not None:  # a broker that is down cannot be queried
             yield partial(_asked_at, cluster, address), [resource]
 
 
@@ -225,7 +224,7 @@ _RESOURCE: Final = {TOPIC: "topic", CLIENT_METRICS: "client metrics", GROUP: "gr
 
 
 def words_of(refusal: Refusal, who: str) -> str:
-    """A sentence that says for which resources the configs are unknown, and why."""
+    """A sentence that says which resources have unknown configs, and why."""
     kind, names = refusal.kind, refusal.resources
     whose = (
         "groups and client metrics" if not names else "brokers" if kind == BROKER else f"{_RESOURCE[kind]} {names[0]}"

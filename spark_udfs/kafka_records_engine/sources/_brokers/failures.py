@@ -6,7 +6,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 
 
 class BrokerFailure(KafkaRecordsError):
-    """A failure of the broker at `address`; `detail` describes it."""
+    """The broker at `address` failed; `detail` says how."""
 
     def __init__(self, address: str, detail: str) -> None:
         super().__init__(address, detail)
@@ -18,12 +18,12 @@ class BrokerFailure(KafkaRecordsError):
 
 
 class ConnectionLost(BrokerFailure, OSError):
-    """A broker cannot be reached, has closed the connection, or does not answer in time. A retry may help."""
+    """A broker is unreachable, closed the connection, or did not answer in time. A retry may help."""
 
 
 class PartitionUnavailable(ConnectionLost):
-    """One partition cannot be read: it has no leader, or the leader's answer leaves it out. Other partitions of the
-    broker are not affected."""
+    """One partition cannot be read, because it has no leader or the leader's answer omits it. The broker's other
+    partitions are not affected."""
 
 
 class TopicUnavailable(ConnectionLost):
@@ -31,19 +31,19 @@ class TopicUnavailable(ConnectionLost):
 
 
 class NoAnswer(ConnectionLost):
-    """A broker does not answer in time. `has_begun` means that part of the answer has arrived."""
+    """A broker did not answer in time. `has_begun` means that part of the answer arrived."""
 
     has_begun = False
 
 
 class AnswerTooLarge(ConnectionLost):
-    """A broker announces an answer of `size` bytes, more than any answer to the request can have. It is not read."""
+    """A broker announced an answer of `size` bytes, more than any answer to the request can have. It is not read."""
 
     size = 0
 
 
 class PauseTooLong(ConnectionLost):
-    """A broker requests a pause that is longer than the time limit."""
+    """A broker requested a pause that exceeds the time limit."""
 
 
 class Refused(BrokerFailure, ValueError):

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources._brokers.connection import Connection
 
 _WAIT_MS: Final = 500
-"""How long a broker may wait for new records. Below the high watermark there are records, so it does not wait."""
+"""How long a broker may wait for new records. Below the high watermark, there are records, so it does not wait."""
 _BY_ID: Final = 13
-"""From this version on Fetch names topics by their ids (KIP-516)."""
+"""The first version of Fetch that names topics by id (KIP-516)."""
 _NEWEST: Final = 0x7FFF
 _LARGEST_FETCH: Final = 128 << 20
-"""The largest number of bytes to request: no batch is larger than a segment, and segments of the coordinators' topics
+"""The maximum number of bytes to request. No batch is larger than a segment, and segments of the coordinators' topics
 have 100 MiB by default."""
 _SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
@@ -51,7 +51,7 @@ _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SER
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The part of the log, from `position` on, that one Fetch returned."""
+    """The part of the log that one Fetch returned, starting at `position`."""
 
     address: str
     """The address of the broker that sent it."""
@@ -59,12 +59,12 @@ class Fetched:
     data: bytes
     high_watermark: int
     is_throttled: bool = False
-    """Whether the broker requests a pause. In this case it may send nothing even if there are records."""
+    """Whether the broker requested a pause. If so, it may send nothing even if there are records."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartMoved:
-    """The log starts after the requested offset, because records were deleted in the meantime."""
+    """The log starts after the requested offset, because records have been deleted since."""
 
     address: str
     log_start: int
@@ -79,19 +79,19 @@ class EndMoved:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The broker has the record at `position`, but does not send it in a readable form."""
+    """The broker has the record at `position`, but does not send it in readable form."""
 
     address: str
     position: int
     what: str
-    """The problem with the broker, as a sentence."""
+    """The broker's problem as a sentence."""
 
 
 class Fetcher:
-    """Fetches one log partition. The next request is already sent while the caller processes an answer.
+    """Fetches one log partition. While the caller processes an answer, the next request has already been sent.
 
-    `ask` sends a request; `answer` waits for its answer. `answer` repeats the request if the leader has changed or is
-    gone, if the broker requests a pause, or if a follower (KIP-392) lags behind.
+    `ask` sends a request, and `answer` waits for its answer. `answer` repeats the request if the leader has changed or
+    is gone, if the broker requests a pause, or if a follower (KIP-392) lags behind.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic, partition: int) -> None:
@@ -138,7 +138,7 @@ class Fetcher:
         return self._sent_bytes < self._bytes
 
     def larger(self) -> bool:
-        """Request more bytes from now on, because the wanted data did not fit. Returns whether that can help: if the
+        """Request more bytes from now on, because the needed data did not fit. Returns whether that can help: if the
         last answer had room left, the broker has no more data."""
         if self.had_room or self._bytes >= self._most:
             return False
@@ -146,7 +146,7 @@ class Fetcher:
         return True
 
     def moved(self) -> None:
-        """Note that the last fetch made progress."""
+        """Record that the last fetch made progress."""
         self._patience.moved()
         self._unreadable = 0
         self._is_redirected = False
@@ -188,10 +188,10 @@ class Fetcher:
                 return found
 
     def record_named(self) -> int | None:
-        """The offset of a record at or after the position, found with ListOffsets, which searches by timestamps; None
-        if there is none.
+        """The offset of a record at or after the position, from a search by timestamp with ListOffsets; None if there
+        is none.
 
-        Raises ConnectionLost if the leader does not answer; NotAllowed; Refused.
+        Raises ConnectionLost if the leader does not answer, NotAllowed, and Refused.
         """
         self._cluster.until = self._patience.until
         for timestamp in (0, MAX_TIMESTAMP):
@@ -218,11 +218,11 @@ class Fetcher:
         topic: dict[str, Any] = {"partitions": [asked]}
         topic |= {"topic_id": self._topic.topic_id} if version >= _BY_ID else {"topic": self._topic.name}
         fields: dict[str, Any] = {
-            # If the caller has little time left, the response must come earlier, even without records.
+            # If the caller has little time left, the response must arrive earlier, even without records.
             "max_wait_ms": max(min(_WAIT_MS, int(1000 * (connection.until - time.monotonic()) / 4)), 0),
             "min_bytes": 1,
             "max_bytes": self._bytes,
-            # Read up to the high watermark, including open and aborted transactions, which tables resolve.
+            # Read up to the high watermark, including open and aborted transactions. Tables resolve these.
             "isolation_level": 0,
             "topics": [topic],
         }
@@ -248,7 +248,7 @@ class Fetcher:
 
     @property
     def _led(self) -> Topic:
-        """The topic, reduced to this partition and its leader."""
+        """The topic description, limited to this partition and its leader."""
         return Topic(self._topic.name, self._topic.topic_id, {self._partition: self._leader})
 
     @property
@@ -272,7 +272,7 @@ class Fetcher:
             self._follower, self._rack = None, ""
 
     def _look_again(self, why: str, *, broker_failed: bool = False) -> None:
-        """Wait a moment, then ask who leads now. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
+        """Wait a moment, then ask which broker is the leader now. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
         self._patience.wait(why, broker_failed=broker_failed)
         try:
             topic = self._cluster.topic(self._topic.name)
@@ -317,8 +317,7 @@ class Fetcher:
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
     def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
-        """The part of an answer that is about this log partition. Raises ConnectionLost if the answer is about another
-        one."""
+        """The part of an answer about this log partition. Raises ConnectionLost if the answer is about another one."""
         for topic in answer["responses"]:
             # Depending on the version of the response, topics have names or ids.
             is_own = topic["topic"] == self._topic.name or (
@@ -331,7 +330,7 @@ class Fetcher:
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:
-        """Handle an answer that names another replica to read from. That replica is asked once; if the leader names one
+        """Handle an answer that names another replica to read from. That replica is tried once. If the leader names one
         again, the leader is read."""
         is_leader = self._follower is None
         if is_leader and not self._is_redirected and self._cluster.address_of(preferred) is not None:

@@ -1,9 +1,8 @@
-"""Finds the first batch with readable records at or after some offsets, with Fetch requests, which read only as
-much of a log as is needed to get one batch.
+"""Finds the first batch with readable records at or after some offsets. The Fetch requests read only as much of a log
+as is needed to get one batch.
 
 Brokers send whole batches and, for the first partition of a request, always at least one, however large it is
-(`ReplicaManager.readFromLog`). Aborted records are left out in the same way as by a consumer with `read_committed`
-(`CompletedFetch`).
+(`ReplicaManager.readFromLog`). Aborted records are skipped as a consumer with `read_committed` does (`CompletedFetch`).
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from kafka_records_engine.sources.waiting import pause, side_by_side
 from kafka_records_runtime.kafka.error_codes import ErrorCode
 
 _FIRST_BYTES: Final = 1 << 15
-"""Bytes requested of each partition at first: producers fill batches up to 16 KiB by default."""
+"""The number of bytes first requested for each partition. By default, producers fill batches up to 16 KiB."""
 _MOST_BYTES: Final = 1 << 24
-"""The largest size of one answer in bytes."""
+"""The maximum size of an answer in bytes."""
 _MORE: Final = 8
 _FETCHES: Final = 8
-"""The number of requests for one offset. If their batches contain only markers and aborted records, the time is
+"""The maximum number of requests for one offset. If they return only markers and aborted records, the time is
 unknown."""
 _TRIES: Final = 3
 _PAUSE: Final = 0.3
 _BY_ID: Final = 13
-"""From this version on Fetch names topics by their ids (KIP-516)."""
+"""The first version of Fetch that names topics by id (KIP-516)."""
 _NEWEST: Final = 0x7FFF
 _MAGIC: Final = 2
 _MAGIC_AT: Final = 16
@@ -44,7 +43,7 @@ _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _HAS_HORIZON: Final = 0x40
-"""If this attribute bit is set, the first timestamp field contains the time from which a cleaner may remove the batch's
+"""If this attribute bit is set, the first timestamp field is the time from which a cleaner may remove the batch's
 tombstones."""
 
 _Place = tuple[str, int]
@@ -52,7 +51,7 @@ _Place = tuple[str, int]
 
 @dataclass(slots=True)
 class Seek:
-    """The search for the first record to read from `offset` on, in a log that ends at `end`."""
+    """The search for the first record to read at or after `offset`, in a log that ends at `end`."""
 
     topic: str
     partition: int
@@ -92,7 +91,7 @@ class Seek:
         begun = sorted((each["first_offset"], each["producer_id"]) for each in aborted)
         aborting: set[int] = set()
         if len(records) > _MAGIC_AT and records[_MAGIC_AT] != _MAGIC:
-            self.is_done = True  # the header of formats before Kafka 0.11 does not contain the time of the first record
+            self.is_done = True  # headers in formats before Kafka 0.11 do not contain the time of the first record
             return
         for head in _heads(records):
             if head.last_offset < self.position:
@@ -120,7 +119,7 @@ class Seek:
 
 
 def _heads(records: bytes) -> Iterator[BatchHead]:
-    """The headers of the complete batches, up to the first one in an older format."""
+    """The headers of complete batches, up to the first one in an older format."""
     at = 0
     while at + _HEAD <= len(records):
         size = 12 + _SIZE.unpack_from(records, at + 8)[0]
@@ -131,7 +130,7 @@ def _heads(records: bytes) -> Iterator[BatchHead]:
 
 
 def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
-    """Carry out all of `seeks`, at several leaders at the same time. Raises Refused, and ConnectionLost if no broker
+    """Carry out all `seeks`, with several leaders in parallel. Raises Refused, and ConnectionLost if no broker
     describes the topics."""
     for tries_left in range(_TRIES - 1, -1, -1):
         waiting = [each for each in seeks if not each.is_done]
@@ -152,7 +151,7 @@ def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
 
 
 def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], seeks: Sequence[Seek]) -> None:
-    """Ask one broker about the partitions that it leads, until all are known or the broker does not answer."""
+    """Ask one broker about the partitions that it leads, until all results are known or the broker does not answer."""
     left = list(seeks)
     while left:
         turn = _turn(left)
@@ -183,7 +182,7 @@ def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], se
 
 
 def _turn(seeks: Iterable[Seek]) -> dict[_Place, Seek]:
-    """The searches to send next: each partition once, and no more bytes than fit into an answer."""
+    """The searches to send next: each partition once, with no more bytes than fit into an answer."""
     turn: dict[_Place, Seek] = {}
     room = _MOST_BYTES
     for seek in sorted(seeks, key=lambda each: -each.most):

@@ -26,14 +26,14 @@ from kafka_records_runtime.kafka.uuids import Uuid
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
-"""The seconds between two requests for log ends. "No leader" also counts as an answer."""
+"""The number of seconds between two requests for log ends. "No leader" also counts as an answer."""
 
 
 class Bounds:
     """Where the logs of all partitions of a topic begin, and their high watermarks.
 
-    Waits for every partition, up to `default.api.timeout.ms`; if all remaining partitions have timed out before, their
-    leaders are asked only once. `trouble` has the partitions whose leader did not answer in time, and the reason.
+    Waits for every partition, up to `default.api.timeout.ms`. If all remaining partitions have timed out before, their
+    leaders are asked only once. `trouble` contains the partitions whose leader did not answer in time, with the reason.
     Raises ConnectionLost if no broker answers, and the errors of `Cluster.topic`.
     """
 
@@ -71,7 +71,7 @@ class Bounds:
                 self.trouble |= {each: str(over) for each in missing if each not in known}
 
     def _waits(self, waits: dict[int | None, Patience], missing: Sequence[int]) -> Mapping[int | None, Patience]:
-        """The wait for each of the given partitions; if none are given, the wait for the partitions of the topic."""
+        """The wait for each of the given partitions or, if there are none, the wait for the topic's partitions."""
         partitions: list[int | None] = [*missing] or [None]
         for partition in partitions:
             if partition not in waits:
@@ -84,8 +84,8 @@ class Bounds:
         return {each: waits[each] for each in partitions}
 
     def _wait(self, waits: Mapping[int | None, Patience], unknown: Mapping[int, UnknownOffset]) -> None:
-        """Wait before the request for the unknown partitions is repeated, and look up their leaders; partitions that
-        have timed out are added to `trouble`. Raises GivenUp if no broker answers any more."""
+        """Wait before repeating the request for the unknown partitions, and look up their leaders. Partitions that
+        timed out are added to `trouble`. Raises GivenUp if no broker answers any more."""
         if not self.topic.leaders:
             why = "no broker names its partitions"
             waits[None].wait(why, broker_failed=True)
@@ -107,8 +107,8 @@ class Bounds:
             self._look_again(waits[left[0]])
 
     def _look_again(self, patience: Patience) -> None:
-        """Ask who leads now. The cluster has answered before: its brokers may be restarted, one after another. Raises
-        GivenUp."""
+        """Ask who leads now. The cluster has answered before, so its brokers may be restarting one after another.
+        Raises GivenUp."""
         while True:
             self._cluster.until = patience.until
             try:
@@ -146,7 +146,7 @@ class AskingEnds:
         """The given topics that this user may not describe."""
 
     def ask(self) -> None:
-        """Send the requests, and repeat those that were not answered. Raises BrokerFailure if no broker answers."""
+        """Send the requests, and repeat unanswered ones. Raises BrokerFailure if no broker answers."""
         for tries_left in range(_TRIES - 1, -1, -1):
             try:
                 topics = self._cluster.described(self._names)
@@ -202,7 +202,7 @@ class AskingEnds:
         return LogStarts(offsets, trouble, self.asked_ms)
 
     def answers(self) -> Iterator[tuple[Topic, int, LogEnds, UnknownOffset | None]]:
-        """For each topic and partition: the known values, and the reason why a value is unknown."""
+        """For each topic and partition: the known values, and the reasons why values are unknown."""
         for topic in sorted(self._sound, key=lambda topic: topic.name):
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition

@@ -21,18 +21,18 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _REMEMBERED: Final = 3
-"""For how many full waits a timeout of a leader's partition is remembered."""
+"""How many full waits long a timeout of a leader's partition is remembered."""
 _SHORT_PART: Final = 60
 _SHORTEST_WAIT: Final = 0.1
 
 
 def short_wait(patience: float) -> float:
-    """The time limit, in seconds, for a broker or partition that has timed out before: 1 s with the defaults."""
+    """The time limit, in seconds, for a broker or partition that has timed out before: 1 s by default."""
     return max(patience / _SHORT_PART, min(patience, _SHORTEST_WAIT))
 
 
 class GivenUp(Exception):
-    """A wait has timed out, or the time limit has passed. The text says what the program was waiting for."""
+    """A wait timed out, or the time limit passed. The text says what the program was waiting for."""
 
 
 class Patience:
@@ -52,14 +52,14 @@ class Patience:
         leader: int | None = None,
         target: Hashable = None,
     ) -> None:
-        """`name` is for notes. `target` is what the wait is for: a partition, or something else that several waits may
-        share. Without `leader` and `target`, timeouts are not remembered."""
+        """`name` is used in notes. `target` is what the wait is for: a partition, or something else that several waits
+        may share. Without `leader` and `target`, timeouts are not remembered."""
         self.leader = leader
         """The broker that has to answer: the current leader of the partition. None if there is none."""
         self._name = f"{name}: " if name else ""
         self._session = session or Session()
         self.target = target
-        """The partition or other object that the current wait is for."""
+        """The partition or other object that is being waited for."""
         self._whole = config.patience_ms / 1000
         self._since: float | None = None
         self.moved()
@@ -77,20 +77,20 @@ class Patience:
 
     @property
     def until(self) -> float:
-        """The latest moment (`time.monotonic`) to wait for an answer to the next request: at least a short wait from
+        """The latest time (`time.monotonic`) to wait for the answer to the next request: at least a short wait from
         now."""
         now = time.monotonic()
         since = now if self._since is None else self._since
         return min(max(since + self.limit, now + short_wait(self._whole)), self._session.end)
 
     def moved(self) -> None:
-        """Record that something was read, so that the next wait starts again from zero."""
+        """Record that something was read, so the next wait starts from zero again."""
         self._since = None
         self._is_noted = False
         self._pause = _FIRST_PAUSE
 
     def begin(self) -> None:
-        """Start to measure the wait, unless it has started already. Raises GivenUp if the time limit has passed."""
+        """Start measuring the wait, unless that has already begun. Raises GivenUp if the time limit has passed."""
         if self._session.is_over:
             raise GivenUp(f"{self._session.limit} has passed")
         if self._since is None:
@@ -118,8 +118,8 @@ class Patience:
         raise GivenUp(f"{why}, for {limit:g} s")
 
     def note_timeout(self, *, broker_failed: bool = False) -> None:
-        """Remember that the target has timed out. If the leader is the reason, or if another partition of the leader
-        has timed out before, remember that the leader has timed out."""
+        """Remember that the target timed out. If the leader is the reason, or another of its partitions timed out
+        before, remember that the leader timed out."""
         if self.target is not None:
             self._session.note_timeout(self.target)
         if self.leader is None:
@@ -129,8 +129,7 @@ class Patience:
             self._session.note_timeout(self.leader)
 
     def pause(self, why: str, at_most: float = inf) -> None:
-        """Sleep, for a longer time at each call. After some seconds, a single note says what the program is waiting
-        for."""
+        """Sleep, longer at each call. After some seconds, log once what the program is waiting for."""
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True

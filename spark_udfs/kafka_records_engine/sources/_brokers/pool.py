@@ -1,5 +1,4 @@
-"""Keeps idle connections for the next reader, so that reading a log partition does not always start with a
-handshake."""
+"""Keeps idle connections for the next reader, so that not every log partition starts with a handshake."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def borrow(host: str, port: int, config: ClientConfig, session: Session, until: 
 
 
 def give_back(host: str, port: int, config: ClientConfig, connection: Connection) -> None:
-    """Keep a connection for later, unless it still expects an answer, or another connection to the broker is already
+    """Keep a connection for later, unless it still expects an answer or another connection to the broker is already
     kept."""
     key = (os.getpid(), host, port, config)
     with _lock:

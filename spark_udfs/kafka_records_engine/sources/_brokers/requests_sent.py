@@ -1,8 +1,8 @@
 """The few requests that this package sends, with their schemas from the generated package.
 
 The fields of each version of a request come from `kafka_records`, as do the fields of records. This is the only
-generated package that this package refers to, and only in this module (docs/design.md, Five packages). It is imported
-when the first request is sent, so reading files does not need it.
+generated package that this package uses, and only in this module (docs/design.md, Five packages). It is imported when
+the first request is sent, so reading files does not need it.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class Mechanism(Protocol):
         """The first message to send."""
 
     def next(self, answer: bytes) -> bytes | None:
-        """The next message to send, or None after the broker has proved its identity. Raises ValueError if it does not
-        prove it."""
+        """The next message to send, or None once the broker has proved its identity. Raises ValueError if it fails
+        to."""
 
 
 def mechanism_of(config: ClientConfig) -> Mechanism:
@@ -45,7 +45,7 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
 
 
 class Plain:
-    """Sends user and password unchanged."""
+    """Sends the user name and password unchanged."""
 
     def __init__(self, username: str, password: str) -> None:
         self._token = f"\0{username}\0{password}".encode()
@@ -71,7 +71,7 @@ class OAuthBearer:
             token = self._token()
         except TokenError:
             raise
-        except Exception as error:  # this is the user's own function, and its errors may contain a secret
+        except Exception as error:  # this is the user's own function, whose errors may contain a secret
             what = f"the token function failed with {type(error).__name__}: call it directly to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
@@ -92,8 +92,7 @@ class OAuthBearer:
 
 
 def _advice_about(token: str) -> str:
-    """What to do about a token that is refused. The only part of the token that is shown is its expiry time, if it is
-    over."""
+    """What to do about a rejected token. Of the token, only the expiry time is shown, and only if it has passed."""
     try:
         claims = token.split(".")[1]
         expires = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]

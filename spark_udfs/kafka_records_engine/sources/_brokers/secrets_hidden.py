@@ -1,5 +1,5 @@
-"""Removes the password from texts that brokers send. Otherwise, if a broker repeats the password, it would be printed
-and logged."""
+"""Removes the password from texts that brokers send. Otherwise, a password repeated by a broker would be printed and
+logged."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from kafka_records_engine.sources.time_limit import TimeLimit
 _log: Final = logging.getLogger(__name__)
 
 _KEPT: Final = 16
-"""The largest number of sessions of other processes that are remembered."""
+"""The maximum number of sessions of other processes to remember."""
 
 
 class Session:
@@ -45,40 +45,38 @@ class Session:
     # -- brokers and partitions that do not answer ---------------------------------------------------------------------
 
     def note_lost(self, address: str, why: str) -> None:
-        """Note that a connection could not be made, or was lost."""
+        """Record that a connection could not be made or was lost."""
         self._lost[address] = why
 
     def last_failure(self, address: str) -> str | None:
-        """Why the last request to a broker was not answered; None if it was answered, or if the broker was
-        never asked."""
+        """Why the last request to a broker was not answered; None if it was answered or there was none."""
         return self._lost.get(address)
 
     def note_silence(self, address: str) -> None:
-        """Note that a request was not answered in time."""
+        """Record that a request was not answered in time."""
         self._silent[address] = time.monotonic()
 
     def note_answer(self, address: str) -> None:
-        """Note that a request was answered."""
+        """Record that a request was answered."""
         self._silent.pop(address, None)
         self._lost.pop(address, None)
 
     def is_silent(self, address: str, seconds: float) -> bool:
-        """Whether the broker left a request unanswered in the last `seconds`, and has not answered any request
-        since."""
+        """Whether the broker left a request unanswered in the last `seconds`, and has not answered one since."""
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
-        """Note that a leader, or a partition, has timed out: there was no progress for as long as the configuration
+        """Record that a leader or partition timed out: there was no progress for as long as the configuration
         allows."""
         self._timed_out[place] = time.monotonic()
 
     def has_timed_out(self, place: Hashable, seconds: float) -> bool:
-        """Whether the leader or partition has timed out in the last `seconds`."""
+        """Whether the leader or partition timed out in the last `seconds`."""
         return time.monotonic() - self._timed_out.get(place, -inf) < seconds
 
     def note_place(self, leader: int, place: Hashable, seconds: float) -> int:
-        """Record that a partition of the leader has timed out. Returns how many of the leader's partitions have timed
-        out in the last `seconds`."""
+        """Record that a partition of the leader timed out. Returns how many of the leader's partitions timed out in the
+        last `seconds`."""
         now = time.monotonic()
         places = {each: then for each, then in self._places.get(leader, {}).items() if now - then < seconds}
         self._places[leader] = {**places, place: now}
@@ -87,7 +85,7 @@ class Session:
     # -- quotas --------------------------------------------------------------------------------------------------------
 
     def throttle(self, address: str, milliseconds: int) -> None:
-        """Note that the broker requests a pause (KIP-219), because this client has used up a quota."""
+        """Record that the broker requests a pause (KIP-219), because this client has exceeded a quota."""
         if address not in self._pauses:
             _log.warning(
                 "%s: the broker throttles this client because of a quota: it asks for a pause of %g s",
@@ -97,7 +95,7 @@ class Session:
         self._pauses[address] = time.monotonic() + milliseconds / 1000
 
     def pause(self, address: str) -> float:
-        """The remaining seconds of the pause that the broker requested."""
+        """How many seconds remain of the pause that the broker requested."""
         return max(self._pauses.get(address, 0.0) - time.monotonic(), 0.0)
 
     # -- other processes -----------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class _StoreError(ValueError):
-    """The reason why a store cannot be used; the message reveals nothing about its content."""
+    """A store cannot be used; the message says why, without revealing its content."""
 
 
 def context_of(config: ClientConfig) -> ssl.SSLContext:
-    """The context for connections. Raises LogSourceError, which names the invalid store."""
+    """The TLS context for connections. Raises LogSourceError, which names the invalid store."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     enabled = sorted(_VERSIONS[name] for name in config.tls_versions)
     context.minimum_version, context.maximum_version = enabled[0], enabled[-1]
@@ -101,7 +101,7 @@ def _load_pem(context: ssl.SSLContext, pem: bytes, password: str | None) -> None
 
 
 def _asked(password: str | None) -> str:
-    """The password, never None: for None, Python would prompt on the terminal."""
+    """The password, which is never None, because Python would then prompt on the terminal."""
     return password or ""
 
 
@@ -130,7 +130,7 @@ def _is_pem(data: bytes) -> bool:
 
 
 def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
-    """The key, its certificate and the others of a PKCS12 store."""
+    """The key of a PKCS12 store, its certificate, and the other certificates."""
     if data[:4] in _JKS:
         raise _StoreError(
             "this is a JKS store, which only Java can read: convert it with `keytool -importkeystore "

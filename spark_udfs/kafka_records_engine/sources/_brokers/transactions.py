@@ -1,5 +1,5 @@
-"""Requests about transactions (KIP-664): the producers with an open transaction in a partition, the coordinator's state
-of a transaction, and the marker that aborts it."""
+"""Requests about transactions (KIP-664): for the producers with open transactions in a partition, the coordinator's
+state of a transaction, and the marker that aborts it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _LOADING: Final = {
 
 
 class ActiveProducer(NamedTuple):
-    """A producer that a leader knows in a partition."""
+    """A producer in a partition, as known to the leader."""
 
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
     """The epoch of the coordinator that wrote the last marker; -1 if no marker has been written yet."""
     first_offset: int
-    """The offset at which its open transaction begins; -1 if none is open."""
+    """The offset where its open transaction begins; -1 if none is open."""
     last_timestamp_ms: int
 
 
@@ -52,16 +52,16 @@ class KnownTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     state: str
-    """The state in the brokers' spelling, such as Ongoing."""
+    """The state as brokers spell it, such as Ongoing."""
     timeout_ms: int
     start_timestamp_ms: int
     """When the transaction started, in milliseconds since 1970; -1 if none is open."""
     partitions: frozenset[TopicPartition]
-    """The partitions in which the marker is still to be written."""
+    """The partitions in which the marker has not been written yet."""
 
     def columns(self) -> dict[str, Any]:
-        """The values of table columns: all fields except the producer. The start is null if there is none, and
-        partitions are grouped by topic."""
+        """The values of table columns: all fields except the producer. Start is null if there is none, and partitions
+        are grouped by topic."""
         numbers: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             numbers.setdefault(topic, []).append(partition)
@@ -77,8 +77,8 @@ class KnownTransaction(NamedTuple):
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
-    """The producers of each partition of the given topics, or of all topics, or, if its leader does not report them,
-    the reason. Raises ConnectionLost, Refused."""
+    """For each partition of the given topics, or of all topics, its producers or, if the leader does not report them,
+    the reason. Raises ConnectionLost and Refused."""
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]
@@ -141,13 +141,13 @@ def _asked_producers(
 
 def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[KnownTransaction]:
     """The coordinators' states of the transactional ids with the given producer ids. All brokers are asked. Raises
-    ConnectionLost if any of them does not answer, because its answer may be the one that is needed."""
+    ConnectionLost if any broker does not answer, because its answer may be the one that is needed."""
     return _known_by(cluster, {"producer_id_filters": tuple(sorted(producers))}) if producers else []
 
 
 def unended_transactions(cluster: Cluster) -> list[KnownTransaction]:
-    """The coordinators' states of transactional ids whose transaction lacks some of its markers. Raises the same errors
-    as `known_transactions`."""
+    """The coordinators' states of transactional ids whose transaction lacks some markers. Raises the same errors as
+    `known_transactions`."""
     return _known_by(cluster, {"state_filters": ("Ongoing", "PrepareCommit", "PrepareAbort")})
 
 
@@ -161,7 +161,8 @@ def _known_by(cluster: Cluster, filters: dict[str, Any]) -> list[KnownTransactio
 
 
 def _again(ask: Callable[[], Any]) -> Any:
-    """The result of `ask`, which is called again while it raises ConnectionLost because a coordinator is loading."""
+    """The result of `ask`, which is called again as long as it raises ConnectionLost because a coordinator is
+    loading."""
     for _ in range(_TRIES - 1):
         try:
             return ask()
@@ -208,9 +209,9 @@ def _check(address: Address, code: int) -> None:
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:
     """Make the leader of a partition write the marker that aborts a transaction.
 
-    Returns the name of the error, or None if the marker was written. Raises ConnectionLost, in which case it is unknown
-    whether the marker was written. The epochs are those of the open transaction, or 0 for a coordinator that never
-    wrote a marker there, as in Kafka's `TransactionsCommand.AbortTransactionCommand`.
+    Returns the name of the error, or None if the marker was written. If it raises ConnectionLost, it is unknown whether
+    the marker was written. The epochs are those of the open transaction, or 0 for a coordinator that never wrote a
+    marker there, as in Kafka's `TransactionsCommand.AbortTransactionCommand`.
     """
     topic, partition = place
     marker = {

@@ -1,4 +1,5 @@
-"""The transport of a connection to a broker: opening and encrypting it, sending and receiving, each with a deadline."""
+"""The transport of a connection to a broker: opens and encrypts the connection, and sends and receives bytes. Each
+operation has a deadline."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 CLOSED: Final = "it closed the connection"
 
 _PIECE: Final = 1 << 18
-"""Bytes that are received at once."""
+"""The number of bytes to receive at once."""
 _NO_HOST: Final = re.compile(r"[\x00-\x20\x7f/@\\?#]")
 _LONGEST_HOST: Final = 255
 _SHOWN: Final = 80
 
 
 def shown_address(host: str, port: int, config: ClientConfig) -> str:
-    """The address of a broker, as messages show it. It comes from other brokers, so it may be any text."""
+    """The address of a broker, as messages show it. It comes from other brokers, so it may contain anything."""
     host = without_password(host, config)
     host = printable(host if len(host) <= _LONGEST_HOST else f"{host[:_SHOWN]}…")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -39,7 +40,7 @@ class Transport:
     """An open socket. Raises ConnectionLost or Refused if it cannot be opened, and OSError later."""
 
     def __init__(self, host: str, port: int, config: ClientConfig, until: float) -> None:
-        """`until` is the latest moment (`time.monotonic`) for a broker to answer."""
+        """`until` is the latest time (`time.monotonic`) for a broker to answer."""
         self._address = shown_address(host, port, config)
         self._config = config
         started = time.monotonic()
@@ -51,7 +52,7 @@ class Transport:
             )
         self._socket = self._opened(host, port)
         self.received = 0
-        """Bytes of the message that is being received."""
+        """The bytes received so far of the current message."""
 
     def close(self) -> None:
         """Close the socket; further calls do nothing."""
@@ -61,7 +62,7 @@ class Transport:
             return
 
     def send(self, message: bytes, until: float) -> None:
-        """Send a message with its size before it."""
+        """Send a message, preceded by its size."""
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -70,7 +71,7 @@ class Transport:
 
     def receive(self, size: int, until: float) -> bytes:
         """Receive exactly the given number of bytes. Memory is allocated only for bytes that have arrived, not for
-        bytes that are announced."""
+        announced ones."""
         data = bytearray()
         while len(data) < size:
             piece = self._received(min(size - len(data), _PIECE), until)
@@ -157,7 +158,7 @@ def words(error: OSError) -> str:
 
 
 def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> KafkaRecordsError:
-    """The error for a TLS failure. A retry may help only if the connection was simply closed."""
+    """The error for a TLS failure. A retry may help only if the connection was just closed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return Refused(
@@ -168,7 +169,7 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
         store = config.truststore_location or "the certificates of this machine"
         return Refused(address, f"its certificate is not trusted by {store}: {error.verify_message}")
     reason = (error.reason or "").upper()
-    # TLS 1.3 has a separate alert for a missing certificate; Java reports a missing certificate as a bad one.
+    # TLS 1.3 has a separate alert for a missing certificate; Java reports it as a bad one.
     if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE")) and (
         not config.has_keystore
     ):

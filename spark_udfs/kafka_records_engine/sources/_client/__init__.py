@@ -1,1 +1,1 @@
-"""The formats in which Kafka clients are configured: properties files and JAAS; and the sources of tokens."""
+"""The configuration formats of Kafka clients (properties files and JAAS), and sources of tokens."""

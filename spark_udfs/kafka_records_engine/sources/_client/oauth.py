@@ -19,7 +19,7 @@ LOGIN_HANDLERS: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""Kafka's own handlers, which this module replaces."""
+"""Kafka's own handlers, which the classes of this module replace."""
 RETRIEVERS: Final = tuple(
     f"org.apache.kafka.common.security.oauthbearer.{name}JwtRetriever"
     for name in ("Default", "ClientCredentials", "File")
@@ -33,12 +33,12 @@ URL_ENCODES: Final = "sasl.oauthbearer.header.urlencode"
 
 
 class TokenError(ValueError):
-    """The reason why there is no token. The text contains no secret."""
+    """There is no token. The text says why, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """Asks an identity provider for a token each time it is called. Its `repr` and its errors contain no secret."""
+    """Requests a token from an identity provider on each call. Its `repr` and its errors contain no secret."""
 
     url: str
     client_id: str
@@ -48,7 +48,7 @@ class ClientCredentials:
     timeout: float = 10
 
     def __call__(self) -> str:
-        """Request a token. Raises TokenError, which says why there is none."""
+        """Request a token. Raises TokenError."""
         name, secret = self.client_id, self.client_secret
         if self.url_encodes:
             name, secret = quote_plus(name), quote_plus(secret)
@@ -74,12 +74,12 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """Reads the token from a file each time it is called, because another program may renew it."""
+    """Reads the token from a file on each call, because another program may renew it."""
 
     path: str
 
     def __call__(self) -> str:
-        """The token. Raises TokenError for a file that cannot be read."""
+        """The token. Raises TokenError if the file cannot be read."""
         try:
             return Path(self.path).read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -88,7 +88,7 @@ class TokenFile:
 
 
 def token_source(properties: Mapping[str, str], options: Mapping[str, str]) -> ClientCredentials | TokenFile:
-    """The source of tokens for the given properties of Kafka's clients and the options of `sasl.jaas.config`.
+    """The source of tokens for some properties of Kafka's clients and the options of `sasl.jaas.config`.
 
     Raises ValueError for a missing or unsupported property; the text contains no secret.
     """

@@ -1,4 +1,4 @@
-"""Reads configuration in Java's formats: `.properties` files, and the JAAS line with a user and a password."""
+"""Reads configuration in Java's formats: `.properties` files, and the JAAS line with user and password."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MODULE: Final = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|opti
 
 
 _LARGEST_FILE: Final = 16 << 20
-"""Maximum bytes of a properties file or certificate store, because a device file has no end."""
+"""The maximum size of a properties file or certificate store in bytes. Device files have no end."""
 
 
 def read_file(path: str) -> bytes:
-    """The bytes of a small file, or of a pipe. Raises OSError, and ValueError for a large one."""
+    """The bytes of a small file or of a pipe. Raises OSError, and ValueError for a large one."""
     with Path(path).open("rb") as file:
         data = file.read(_LARGEST_FILE + 1)
     if len(data) > _LARGEST_FILE:

@@ -24,7 +24,7 @@ class NoToken(Exception):
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Refuses redirects, which would send the secret to another server."""
+    """Rejects redirects, which would send the secret to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -50,7 +50,7 @@ def posted(url: str, body: bytes, headers: Mapping[str, str], timeout: float) ->
 
 
 def _refusal(error: HTTPError) -> str:
-    """The error in the answer, if it is one of RFC 6749, section 5.2; any other text may repeat a secret."""
+    """The error in the answer, if it is one defined in RFC 6749, section 5.2. Any other text may repeat a secret."""
     try:
         code = json.loads(error.read(_MOST_BYTES))["error"]
     except (ValueError, LookupError, TypeError, OSError, HTTPException):

@@ -1,6 +1,6 @@
 """Builds Arrow arrays from the buffers of a batch; each buffer is checked before it is used.
 
-Strings are returned as bytes, as from JSON and CSV, because the code that interprets a column reports rows that are not
+Strings are returned as bytes, as for JSON and CSV, because the code that interprets a column reports rows that are not
 UTF-8.
 """
 
@@ -30,7 +30,7 @@ _AS_BYTES: Final[Mapping[Any, Any]] = {
 }
 
 ArrowDictionaries = Mapping[int, Any]
-"""The values of each dictionary by its number."""
+"""The values of each dictionary, by dictionary number."""
 
 
 def rows_of(message: ArrowMessage) -> int:
@@ -41,8 +41,8 @@ def rows_of(message: ArrowMessage) -> int:
 def batch_of(
     message: ArrowMessage, columns: Sequence[ArrowColumn], names: Collection[str], dictionaries: ArrowDictionaries
 ) -> Any:
-    """A record batch with the given columns, in the order of the names. Raises pa.ArrowException if its parts do not
-    fit together."""
+    """A record batch of the given columns, in the order of the names. Raises pa.ArrowException if its parts do not
+    match."""
     arrays = _Batch(message.header, message.body_size, message.read, dictionaries).arrays(columns, names)
     if not names:
         return pa.record_batch([pa.nulls(rows_of(message))], names=[""]).select([])
@@ -50,8 +50,8 @@ def batch_of(
 
 
 def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> tuple[int, bool, Any]:
-    """The number of a dictionary, whether the values are appended to the existing ones, and the values, which are None
-    for a dictionary that no requested column needs. Raises pa.ArrowException."""
+    """The number of a dictionary, whether the values are appended to existing ones, and the values, or None if no
+    requested column needs the dictionary. Raises pa.ArrowException."""
     number, is_delta, data = message.header.number(0, "q"), bool(message.header.number(2, "?")), message.header.table(1)
     if data is None:
         raise pa.ArrowInvalid("a dictionary has no values")
@@ -91,7 +91,7 @@ class _Batch:
             last = start + length
 
     def arrays(self, columns: Sequence[ArrowColumn], names: Collection[str] | None) -> dict[str, Any]:
-        """The columns with these names, or all."""
+        """The columns with these names, or all columns."""
         found: dict[str, Any] = {}
         for column in columns:
             if names is not None and column.name not in names:
@@ -183,8 +183,8 @@ def _codec(compression: FlatTable) -> str:
 
 
 def _unpacked(packed: Any, size: int, codec: str) -> bytes:
-    """The `size` bytes of a compressed buffer. A wrong size is found before memory is allocated for it; the function of
-    pyarrow that unpacks at once leaves uninitialized memory after the bytes that exist."""
+    """The `size` bytes of a compressed buffer. A wrong size is detected before memory is allocated for it. pyarrow's
+    own function would leave uninitialized memory after the actual bytes."""
     parts: list[bytes] = []
     left = size
     with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:

@@ -1,9 +1,9 @@
 """The columns of an Arrow file: their types, and which buffers of a batch belong to each.
 
-The type of a column, and therefore its list of buffers, is only in the schema
-(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only types from which raw rows can be made are read:
+The type of a column, and so its list of buffers, is only in the schema
+(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only types that can be converted to raw rows are read:
 numbers, times, strings, bytes, and structs of these. For other columns, only the number of buffers is determined, so
-that these can be skipped.
+that they can be skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNREAD: Final = pa.list_(pa.null())
 
 V4: Final = 3
 V5: Final = 4
-"""Versions of the metadata: from 2017 (0.8) and 2020 (1.0) on."""
+"""Versions of the metadata: since 2017 (0.8) and since 2020 (1.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ArrowColumn:
     type: Any
     """The type, as in `FileReader.fields`; UNREAD for columns that are not read."""
     buffers: int
-    """The number of its own buffers, without those of its children."""
+    """The number of its own buffers, excluding those of its children."""
     has_variadic: bool
     """Whether more buffers follow; the batch contains their number."""
     children: tuple[ArrowColumn, ...]
@@ -78,7 +78,7 @@ class _Columns:
             raise pa.ArrowInvalid(f"the column {name!r} has an unknown type (number {kind})")
         column = ArrowColumn(name, _type(kind, about, children), _BUFFERS[kind], kind in _VIEWS, children)
         if kind == _UNION:
-            # Before version 5, a union had a null bitmap; a dense union has offsets.
+            # Before version 5, a union had a null bitmap. A dense union has offsets.
             has_nulls, is_dense = self._version < V5, about.number(0, "h") == 1
             column = ArrowColumn(name, UNREAD, 1 + has_nulls + is_dense, False, children)
         encoding = field.table(4)
@@ -125,13 +125,13 @@ _BUFFERS: Final[Mapping[int, int]] = {
     22: 0,  # run ends
     **dict.fromkeys((25, 26), 3),  # views of lists
 }
-"""How many buffers a column has by the number of its type, without those of its children."""
+"""How many buffers a column has, by type number, excluding those of its children."""
 
 
 def _type(kind: int, about: FlatTable, children: tuple[ArrowColumn, ...]) -> Any:
     """The type of a column; UNREAD for types that are skipped. Raises pa.ArrowInvalid for an invalid type."""
     if kind == _STRUCT:
-        # If two members have the same name, it is ambiguous which one is meant.
+        # If two members have the same name, a reference to it is ambiguous.
         names = [child.name for child in children]
         return pa.struct([(each.name, each.type) for each in children if each.is_read and names.count(each.name) == 1])
     made = _TYPES.get(kind)
@@ -193,4 +193,4 @@ _TYPES: Final[Mapping[int, Callable[[FlatTable], Any]]] = {
     23: lambda about: pa.binary_view(),
     24: lambda about: pa.string_view(),
 }
-"""The types without members that raw rows can be made of, by type number."""
+"""The member-less types that can be converted to raw rows, by type number."""

@@ -1,7 +1,8 @@
-"""Finds the messages of Arrow streams and files: the description in each message, and where its bytes are.
+"""Finds the messages of Arrow streams and files: what each message describes, and where its bytes are.
 
-A message is metadata and a body of buffers. A stream has the schema, followed by dictionaries and batches; a file has
-the same between two magic strings, and a footer with the position of each (Message.fbs, File.fbs of Arrow's format).
+A message consists of metadata and a body of buffers. A stream has the schema, followed by dictionaries and batches; a
+file has the same between two magic strings, and a footer with the position of each (Message.fbs, File.fbs of Arrow's
+format).
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ BATCH: Final = 3
 
 _MARK: Final = b"ARROW1"
 _CONTINUES: Final = 0xFFFFFFFF
-"""Precedes the length of metadata from Arrow 0.15 on. It cannot be a length: metadata never has 2 GiB."""
+"""Precedes the length of metadata since Arrow 0.15. It cannot be a length, because metadata never has 2 GiB."""
 
 _LENGTH: Final = Struct("<I")
 _BLOCK: Final = Struct("<qi4xq")
 _PIECE: Final = 64 * 1024 * 1024
-"""The maximum number of bytes to read and hold at a time for a length that may be wrong."""
+"""The maximum number of bytes to read at a time for a length that may be wrong."""
 
 ReadBody = Callable[[int, int], bytes]
-"""A function that returns the requested number of bytes of a body from a position on."""
+"""A function that returns the requested number of bytes of a body, starting at a position."""
 
 
 class ArrowMessage(NamedTuple):
@@ -59,7 +60,7 @@ class ArrowBlock(NamedTuple):
 
 
 def messages_of(stream: Any) -> Iterator[ArrowMessage]:
-    """The messages of a stream, the first of which has to be a schema. Raises pa.ArrowInvalid."""
+    """The messages of a stream, which must start with a schema. Raises pa.ArrowInvalid."""
     number = 0
     while start := bytes(stream.read(_LENGTH.size)):
         size = _length(start)
@@ -77,7 +78,7 @@ def messages_of(stream: Any) -> Iterator[ArrowMessage]:
 
 
 class ArrowFooter:
-    """The content of the footer of a file: the columns, and where dictionaries and batches are. Raises
+    """The content of a file's footer: the columns, and the positions of dictionaries and batches. Raises
     pa.ArrowInvalid."""
 
     def __init__(self, file: Any) -> None:
@@ -103,8 +104,8 @@ class ArrowFooter:
 
 
 def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
-    """The message to which a block in the footer of a file refers. Raises pa.ArrowInvalid if the message differs from
-    the footer."""
+    """The message to which a block in a file's footer refers. Raises pa.ArrowInvalid if the message does not match the
+    footer."""
     metadata = bytes(file.read_at(block.metadata_size, block.start))
     behind = _LENGTH.size if _length(metadata) != _CONTINUES else 2 * _LENGTH.size
     size = _length(metadata[behind - _LENGTH.size :])
@@ -140,7 +141,7 @@ def _length(data: bytes) -> int:
 
 
 def _exactly(stream: Any, size: int) -> bytes:
-    """Exactly the given number of bytes; a wrong length takes no more memory than there are bytes."""
+    """Exactly the given number of bytes. A wrong length uses no more memory than there are bytes."""
     parts: list[bytes] = []
     while size:
         parts.append(bytes(stream.read(min(size, _PIECE))))

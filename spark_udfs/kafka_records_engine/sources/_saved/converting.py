@@ -25,10 +25,10 @@ from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_
 
 _TIMESTAMP_WORDS: Final = {"0": 0, "1": 1, "create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+)$"
-"""A number, optionally after a word, as `kafka-console-consumer` prints `Partition:3`."""
+"""A number, optionally after a word, as `kafka-console-consumer` prints it: `Partition:3`."""
 
 OnWrong = Callable[[int, str], None]
-"""Called with the number of a row in its file, and a description of the problem."""
+"""Called with the number of a row in its file and a description of the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class SavedFile:
     format: Format
     size: int
     given: tuple[tuple[str, Any], ...]
-    """The raw-row columns with one value for the whole file, and these values."""
+    """The raw-row columns that have one value for the whole file, with these values."""
     taken: tuple[TakenColumn, ...]
     encodings: tuple[tuple[str, Encoding], ...] = ()
     """How strings encode bytes, by column of raw rows."""
     time_unit: TimeUnit = "ms"
-    """The unit of times that are stored as numbers."""
+    """The unit of times stored as numbers."""
     fields: tuple[tuple[str, Any], ...] | None = None
-    """For a file that has to be read completely to find its columns: the columns with their types."""
+    """The columns with their types, for a file that must be read completely to find them."""
 
     @property
     def path(self) -> str:
@@ -55,7 +55,7 @@ class SavedFile:
 
     @property
     def raws(self) -> list[str]:
-        """The columns of raw rows that the file has, in their order."""
+        """The columns of raw rows that the file has, in order."""
         there = {name for name, _ in self.given} | {taken.raw for taken in self.taken}
         return [name for name in RAW_SCHEMA.names if name in there]
 
@@ -64,21 +64,22 @@ class SavedFile:
         return open_reader(self.place, self.format, known=None if self.fields is None else dict(self.fields))
 
     def columns(self, raws: Collection[str]) -> list[str]:
-        """The columns of the file that are needed for the raw-row columns `raws`, in the form that a reader accepts."""
+        """The file's columns that are needed for the raw-row columns `raws`, in the form that a reader accepts."""
         wanted = {*raws, "key"} if "control" in raws and self._asks_keys else raws
         fields = {taken.column: None for taken in self.taken if taken.raw in wanted}
         return list(fields)
 
     @property
     def _asks_keys(self) -> bool:
-        """Whether `control` may hold a boolean; the key of the marker is then needed to tell a commit from an abort."""
+        """Whether `control` may contain booleans; the key of the marker is then needed to tell a commit from an
+        abort."""
         control = next((taken for taken in self.taken if taken.raw == "control"), None)
         return control is not None and (pa.types.is_boolean(control.type) or self.format == "csv")
 
     def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
-        """The raw-row columns in `raws` that the file has, for a batch that begins with row number `first`.
+        """The raw-row columns of `raws` that the file has, for a batch that begins with row number `first`.
 
-        A value that cannot be converted is null. Raises LogSourceError for a column that cannot be read.
+        A value that cannot be converted becomes null. Raises LogSourceError for an unreadable column.
         """
         given: Mapping[str, Any] = dict(self.given)
         encodings = dict(self.encodings)
@@ -142,7 +143,7 @@ class SavedFile:
     def _impossible(
         self, taken: TakenColumn, array: Any, first: int, made: Callable[[Any], Any], error: Exception
     ) -> LogSourceError:
-        """The message about a column that cannot be read; names the first row that fails on its own."""
+        """The error about an unreadable column. It names the first row that fails on its own."""
         where, value = f"rows {first + 1} to {first + len(array)}", ""
         for row in range(len(array)):
             try:
@@ -158,7 +159,8 @@ class SavedFile:
 
 
 def _shown(scalar: Any) -> str:
-    """A value for a message, if Python can represent it (it cannot for invalid UTF-8 or a time in the year 290 000)."""
+    """A value as shown in a message, if Python can represent it (not possible for invalid UTF-8 or a time in the year
+    290 000)."""
     try:
         return f" ({scalar.as_py()!r})"
     except Exception:  # pyarrow, datetime and zoneinfo may raise anything on invalid bytes

@@ -1,4 +1,4 @@
-"""Determines what saved files contain: which columns are used, how strings encode bytes, and the unit of times."""
+"""Determines what saved files contain: which columns to use, how strings encode bytes, and the unit of times."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SAMPLED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """The caller's settings for saved files. All other properties are determined from the files."""
+    """The caller's settings for saved files. Everything else is determined from the files."""
 
     topic: str | None
     columns: Mapping[str, str | None]
@@ -59,7 +59,7 @@ class Described:
 
 
 def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
-    """What the saved files contain, and a reader for each. Notes call the source `name`. Raises LogSourceError."""
+    """What the saved files contain, with a reader for each. Notes call the source `name`. Raises LogSourceError."""
     columns = [column for column in asked.columns.values() if column is not None]
     readers = [open_reader(each.place, each.format, columns) for each in listing.files]
     taken = [_taken(each, reader, asked) for each, reader in zip(listing.files, readers, strict=True)]
@@ -92,8 +92,8 @@ def _file(found: Found, reader: FileReader, taken: tuple[TakenColumn, ...], aske
 
 
 def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> dict[str, Any]:
-    """The values that all rows of a file share. The order of precedence is: a column, the name of a folder, the name of
-    the file, the topic that the caller gave."""
+    """The values that all rows of a file share. The order of precedence is: a column, the folder name, the file name,
+    the topic passed by the caller."""
     there = {each.raw for each in taken}
     told: dict[str, Any] = {} if asked.topic is None else {"topic": asked.topic}
     told |= found.name
@@ -111,7 +111,7 @@ def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> d
 
 
 def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]]) -> None:
-    """Raise LogSourceError if files have different columns, because values would be missing in some of the rows."""
+    """Raise LogSourceError if files have different columns, because some rows would then lack values."""
     kept = [(path, {each.raw: each.column for each in columns}) for path, columns in zip(paths, taken, strict=True)]
     kept = [each for each in kept if each[1]]
     for path, columns in kept[1:]:
@@ -144,7 +144,7 @@ def _with_meanings(files: Sequence[SavedFile], readers: Sequence[FileReader], as
 
 
 def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
-    """The encoding for a file from which it cannot be determined: that of the other files, if they all agree. Raises
+    """The encoding of a file that does not reveal it: the encoding of the other files, if they all agree. Raises
     LogSourceError if two encodings remain possible."""
     told = {found for each in guesses if raw in each.texts and (found := each.encoding(raw)) is not None}
     if len(told) == 1:
@@ -156,7 +156,7 @@ def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
 
 
 class _Guess:
-    """Determines from the first values of a file what the caller did not specify."""
+    """Determines, from the first values of a file, what the caller did not specify."""
 
     def __init__(self, file: SavedFile, reader: FileReader, asked: SavedAsked) -> None:
         self.file = file
@@ -213,8 +213,8 @@ class _Guess:
 
 
 def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]) -> dict[str, list[Any]]:
-    """The first values of given columns, by raw-row column: from as many batches as it takes to have enough strings and
-    a time."""
+    """The first values of some columns, by raw-row column. It reads as many batches as needed to have enough strings
+    and a time."""
     samples: dict[str, list[Any]] = {taken.raw: [] for taken in sampled}
     try:
         for _, batch in reader.batches(top_columns(reader, [taken.column for taken in sampled])):

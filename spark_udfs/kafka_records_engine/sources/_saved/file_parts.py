@@ -26,7 +26,7 @@ class FilePart:
     """The approximate size of these rows in the file, in bytes."""
 
     def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
-        """The rows, as record batches with these columns of raw rows; columns that the file does not have are null."""
+        """The rows, as record batches with these columns of raw rows. Columns that the file lacks are null."""
         reader = self.file.open()
         wanted = {*columns, *IN_LOG}
         wrong: list[Wrong] = []

@@ -1,4 +1,4 @@
-"""Parts of saved files that can be read independently, and the log partitions in them."""
+"""Parts of saved files that can be read independently, and the log partitions they contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_LOG: Final = ("topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """The rows of one log partition in a part of a file. Small, picklable."""
+    """The rows of one log partition in one part of a file. Small and picklable."""
 
     file: int
     """The number of the file."""
@@ -29,18 +29,17 @@ class FilePiece:
     """The group of the file; None for the whole file."""
     rows: int
     size: int
-    """Approximate size of these rows in bytes."""
+    """The approximate size of these rows in bytes."""
     first: int
     last: int
     """The smallest and the largest offset."""
     is_pure: bool
     """Whether the part has no rows of other log partitions."""
     is_sorted: bool | None
-    """Whether each offset is above the previous one; None if not checked."""
+    """Whether each offset is higher than the previous one; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
-        """Whether this piece begins at or before the offset `last`. Use this for pieces that are sorted by first
-        offset."""
+        """Whether this piece begins at or before the offset `last`. For pieces sorted by first offset."""
         return self.first <= last
 
 
@@ -52,7 +51,7 @@ class Wrong(NamedTuple):
     offset: int
     file: str
     row: int
-    """The number of the row in the file, counted from 0."""
+    """The number of the row in the file, starting at 0."""
     what: str
 
     @property
@@ -128,7 +127,7 @@ def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
 
 
 def is_increasing(rows: Any) -> bool:
-    """Whether each offset is above the previous one."""
+    """Whether each offset is higher than the previous one."""
     offsets = rows.column("offset").to_numpy()
     return bool((offsets[1:] > offsets[:-1]).all())
 
@@ -136,7 +135,7 @@ def is_increasing(rows: Any) -> bool:
 def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[str, int], list[FilePiece]]:
     """The log partitions in each group of a file, or in the whole file if it has no groups.
 
-    Reads the columns of IN_LOG if statistics do not give them. Raises LogSourceError.
+    Reads the columns of IN_LOG if statistics do not suffice. Raises LogSourceError.
     """
     found: dict[tuple[str, int], list[FilePiece]] = {}
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
@@ -169,8 +168,8 @@ def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[st
 
 
 def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, int], int, int] | None:
-    """The only log partition of a group with its smallest and largest offset, if statistics give it. If statistics are
-    impossible, the rows are read instead, which finds the invalid row."""
+    """The only log partition of a group, with its smallest and largest offset, if statistics show it. If statistics
+    contain impossible values, the rows are read instead, which finds the invalid row."""
     given = dict(file.given)
     columns = {taken.raw: taken.column for taken in file.taken}
     told: dict[str, tuple[Any, Any]] = {}
@@ -197,7 +196,7 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
 
 
 def _looked_up(file: SavedFile, reader: FileReader, group: int | None) -> dict[tuple[str, int], Any]:
-    """The offsets of each log partition in a group, read from its rows, in row order."""
+    """The offsets of each log partition in a group, from its rows, in row order."""
     parts: dict[tuple[str, int], list[Any]] = {}
     for first, batch in reader.batches(top_columns(reader, file.columns(IN_LOG)), group):
         for place, rows in by_log_partition(usable_rows(file, reader, batch, first, IN_LOG, [])):
@@ -213,9 +212,9 @@ def rows_of(
     raws: Collection[str],
     wrong: list[Wrong],
 ) -> Iterator[Any]:
-    """The rows of a piece, in the order of the file.
+    """The rows of a piece, in file order.
 
-    Raises LogSourceError, OSError, and pa.ArrowException, also if rows contradict the statistics, because these
+    Raises LogSourceError, OSError and pa.ArrowException, also if rows contradict the statistics, because statistics
     determine the order in which pieces are read.
     """
     wanted = {*raws, *IN_LOG}

@@ -27,10 +27,10 @@ _READERS: Final[Mapping[Format, Callable[[Place], FileReader]]] = {
 def open_reader(
     place: Place, format: Format, asked: Collection[str] = (), known: Mapping[str, Any] | None = None
 ) -> FileReader:
-    """A reader of one file. Raises LogSourceError if the file has another format.
+    """A reader for one file. Raises LogSourceError if the file has another format.
 
     `asked` are the columns that the caller named. `known` are the columns that an earlier reader found in this file;
-    without them, the whole of a JSON file is searched for columns that its first lines do not have.
+    without them, a whole JSON file is searched for columns that its first lines lack.
     """
     try:
         if format == "json":

@@ -2,7 +2,7 @@
 read.
 
 A table starts with the distance back to its vtable. The vtable contains the sizes of both, and the position of each
-field in the table; 0 means that the field has its default. Nested strings, vectors and tables are distances forward.
+field in the table, or 0 if the field has its default. Nested strings, vectors and tables are distances forward.
 https://flatbuffers.dev/internals/
 """
 
@@ -84,7 +84,7 @@ class FlatTable:
         return at + _unpacked(_U32, self._data, at)
 
     def _vector(self, at: int, width: int) -> tuple[int, int]:
-        """Where the items of a vector start, and how many there are."""
+        """Where the items of a vector start, and their number."""
         start = self._behind(at)
         count = _unpacked(_U32, self._data, start)
         if start + 4 + width * count > len(self._data):

@@ -25,13 +25,12 @@ from kafka_records_engine.sources._stored.stored_names import MARK
 _DELTA: Final = "_delta_log"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _SINK_NAME: Final = re.compile(r"([A-Za-z0-9._-]+)[+-]([0-9]{1,10})[+-]([0-9]{1,20})(\.[a-z0-9.]+)?")
-"""Files of sink connectors: topic, partition and first offset."""
+"""The file names of sink connectors: topic, partition and first offset."""
 _LOG_FOLDER: Final = re.compile(r"[A-Za-z0-9._-]+-[0-9]+")
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
 _MAGIC_AT: Final = 16
 _LAST_MAGIC: Final = 2
-"""The byte of a batch that holds its magic, and the largest known magic (section Record Batch of Kafka's
-documentation)."""
+"""The byte of a batch with its magic, and the highest known magic (section Record Batch of Kafka's documentation)."""
 
 
 class Found(NamedTuple):
@@ -40,9 +39,9 @@ class Found(NamedTuple):
     place: Place
     format: Format
     folders: dict[str, str]
-    """The values in the names of folders, by raw-row column."""
+    """The values in folder names, by raw-row column."""
     name: dict[str, str]
-    """The values in the file's name, such as the topic."""
+    """The values in the file name, such as the topic."""
 
     @property
     def path(self) -> str:
@@ -55,13 +54,13 @@ class SavedFiles(NamedTuple):
 
     files: list[Found]
     left_out: list[str]
-    """Names of files in folders whose format is unknown."""
+    """Files in folders that have an unknown format."""
     lost: list[LogSourceError]
-    """Why there are no files in some of the paths."""
+    """Why some of the paths contain no files."""
 
 
 def are_saved(paths: Sequence[str]) -> bool:
-    """Whether some of these are saved rows (`is_saved`), and no other path leads anywhere."""
+    """Whether at least one of these is saved rows (`is_saved`), and no other path contains anything."""
     others = [path for path in paths if not is_saved(path)]
     return len(others) < len(paths) and not any(map(_is_there, others))
 
@@ -112,8 +111,8 @@ def _holds_segments(folder: Place) -> bool:
 
 
 def _is_segment(folder: Place, entry: Entry) -> bool:
-    """Whether this is a segment file: its name is one that a broker gives, or it begins like a batch. The extension
-    `.log` alone does not suffice, because many programs use it for text."""
+    """Whether this is a segment file: it has a name like those that brokers use, or begins like a batch. The extension
+    `.log` is not enough, because many programs use it for text."""
     if not entry.name.endswith(SUFFIXES) or _SEGMENT.fullmatch(entry.name):
         return entry.name.endswith(SUFFIXES)
     try:
@@ -124,7 +123,7 @@ def _is_segment(folder: Place, entry: Entry) -> bool:
 
 
 def _holds_saved(folder: Place) -> bool:
-    """Whether there are saved rows and no segments. Next to segments, other files are there by accident, such as a list
+    """Whether there are saved rows and no segments. Other files next to segments are there by accident, such as a list
     of partitions to move, or an export."""
     entries = sorted(folder.listed(), key=lambda entry: entry.name)
     if any(_is_segment(folder, entry) for entry in entries):
@@ -147,7 +146,8 @@ def _is_data_directory(folder: Place, entries: Sequence[Entry]) -> bool:
 
 
 def _counts(name: str) -> bool:
-    """Whether a file or folder may hold rows: Spark and Hadoop begin the names of their own files with `_` or `.`."""
+    """Whether a file or folder may contain rows. Spark and Hadoop start the names of their own files with `_` or
+    `.`."""
     return not name.startswith(("_", ".")) or "=" in name
 
 
@@ -242,8 +242,8 @@ def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
-        # Ignore all other columns: the folder gives all its rows the same value, which is not possible for an offset or
-        # a time. A folder `ts=20260101` does not name the time of a record.
+        # Ignore other columns, because all rows of a folder have the same value, which is impossible for an offset or a
+        # time. A folder `ts=20260101` does not name the time of a record.
         if raw in ("topic", "partition") and value != _NULL:
             told[raw] = unquote(value)
     return told

@@ -1,6 +1,6 @@
 """Sorts the rows of pieces of one log partition by offset, with each offset once. The pieces may be in any order.
 
-Pieces whose offsets do not overlap are returned one after another, so only overlapping pieces are in memory together.
+Pieces with disjoint offsets are returned one after another, so only overlapping pieces are in memory at the same time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from kafka_records_engine.sources._saved.file_pieces import FilePiece
 
 _ROWS: Final = 65_536
 _BYTES: Final = 256 * 1024 * 1024
-"""The maximum number of bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of
-bytes into one."""
+"""The maximum number of bytes in a batch with more than one row. From 2 GiB, Arrow cannot combine a column of bytes
+into one array."""
 
 OnDiffering = Callable[[int], None]
 """Called with an offset at which two rows have different records."""
 
 
 def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
-    """Group the pieces whose offsets overlap. The groups are sorted by offset."""
+    """Group the pieces with overlapping offsets. The groups are sorted by offset."""
     group: list[FilePiece] = []
     last = -1
     for piece in sorted(pieces, key=lambda each: (each.first, each.file, each.group or 0)):
@@ -38,8 +38,8 @@ def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
 
 
 def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
-    """All rows sorted by offset, each offset once; if an offset has several rows, the first of them is used. All rows
-    are kept in memory."""
+    """All rows sorted by offset, each offset once; if an offset has several rows, the first one is used. All rows are
+    kept in memory."""
     parts = [_large(batch) for batch in batches]
     if not parts:
         return
@@ -61,7 +61,7 @@ def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]
 
 
 def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) -> None:
-    """Report offsets whose rows are different records: two logs were saved into one."""
+    """Report offsets whose rows have different records, because two logs were saved as one."""
     again = np.flatnonzero(~is_first)
     firsts = np.flatnonzero(is_first)
     kept = firsts[np.searchsorted(firsts, again, side="right") - 1]
@@ -79,7 +79,7 @@ def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) ->
 
 
 def _large(batch: Any) -> Any:
-    """The rows with column types that can hold more than 2 GiB in total."""
+    """The rows with column types that can hold more than 2 GiB."""
     return batch.cast(
         pa.schema(
             [
@@ -91,7 +91,7 @@ def _large(batch: Any) -> Any:
 
 
 def _small(rows: Any) -> Iterator[Any]:
-    """The rows with column types that can hold at most 2 GiB in total; they are halved until they fit."""
+    """The rows with column types that can hold at most 2 GiB. Batches are halved until they fit."""
     if rows.num_rows > 1 and rows.nbytes > _BYTES:
         half = rows.num_rows // 2
         for part in (rows.slice(0, half), rows.slice(half)):

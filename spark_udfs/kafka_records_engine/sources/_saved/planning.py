@@ -18,8 +18,8 @@ from kafka_records_engine.sources._saved.spooling import Spool
 from kafka_records_engine.sources._saved.tabular import FileReader
 
 _MIXED: Final = 3
-"""Rows are first sorted into a temporary file if, without it, the log partitions together would read all bytes more
-than this many times."""
+"""Rows are first sorted into a temporary file if the log partitions together would otherwise read all bytes more than
+this many times."""
 
 
 class SavedPlan:
@@ -41,8 +41,8 @@ class SavedPlan:
             self._spool = Spool(described)
 
     def partition(self, place: tuple[str, int], counted: set[str]) -> SavedPartition:
-        """One of the log partitions. `counted` contains the files that were already counted for other partitions; the
-        files of this one are added."""
+        """One of the log partitions. `counted` contains the files already counted for other partitions; this
+        partition's files are added."""
         pieces, spool = self.places[place], self._spool
         numbers = sorted({piece.file for piece in pieces})
         renumbered = tuple(replace(piece, file=numbers.index(piece.file)) for piece in pieces)

@@ -1,7 +1,7 @@
 """Arrow files, with groups that can be read independently, and Arrow streams.
 
-They are read here and not by Arrow's own code, which trusts the metadata of a file, so that one wrong byte can crash
-the process (docs/design.md).
+They are not read with Arrow's own code, because it trusts the metadata of a file, so one wrong byte can crash the
+process (docs/design.md).
 """
 
 from __future__ import annotations

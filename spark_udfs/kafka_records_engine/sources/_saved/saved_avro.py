@@ -14,7 +14,7 @@ from kafka_records_engine.sources._saved.saved_formats import open_stream, unrea
 from kafka_records_engine.sources._saved.tabular import Sequential, package_missing
 
 _ROWS: Final = 10_000
-"""The number of rows of a batch; they are Python objects until the batch is complete."""
+"""The number of rows in a batch. Rows are Python objects until the batch is complete."""
 
 _TYPES: Final = {
     "null": pa.null(),
@@ -76,14 +76,14 @@ class AvroReader(Sequential):
 
 
 _BYTES: Final[Mapping[str, int]] = {"null": 0, "float": 4, "double": 8}
-"""The minimum size of a value in bytes, by type; 1 for all others."""
+"""The minimum size of a value in bytes, by type; 1 for all other types."""
 
 _WITHOUT_BYTES: Final = "that take no bytes: a few bytes of such a file can claim any number of them"
 
 
 def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> int:
     """The minimum size of a value in bytes. Raises ValueError for schemas that fastavro cannot read safely: recursive
-    types, whose depth depends on the file and can crash the process, and items that take no bytes.
+    types, whose depth depends on the file and can crash the process, and items that use no bytes.
 
     `named` are the named types defined so far, by full name, as in the schema that fastavro returns; `around` are the
     types whose definition encloses this one.

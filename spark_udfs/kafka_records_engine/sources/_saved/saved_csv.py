@@ -1,7 +1,7 @@
 """CSV files with columns separated by comma, semicolon, tab or bar, including files written by spreadsheets.
 
-A spreadsheet may write a first line `sep=;` that names the delimiter, and appends delimiters so that all lines have the
-same number of columns.
+A spreadsheet may write a first line `sep=;` that names the delimiter, and pads lines with delimiters so that all have
+the same number of columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SAYS_DELIMITER: Final = re.compile(r'"?sep=(.)"?[,;|\s]*')
 
 
 class CsvReader(Sequential):
-    """All columns are strings. In a file without a header line, columns are named 1, 2 and so on."""
+    """All columns are strings. Without a header line, columns are named 1, 2 and so on."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -41,7 +41,7 @@ class CsvReader(Sequential):
             raise LogSourceError(str(place), f"line {at + 1} is not a valid header: {error}") from None
         has_names = any(map(raw_name, names)) and not any(name.isdigit() for name in names)
         self._before_rows = at + has_names
-        # A delimiter at the end of a line makes a column without a name.
+        # A delimiter at the end of a line creates a column without a name.
         self._names = [name if has_names and name else str(number) for number, name in enumerate(names, 1)]
         self.fields = {
             name: pa.string() for name, told in zip(self._names, names, strict=True) if told or not has_names
@@ -60,7 +60,7 @@ class CsvReader(Sequential):
                     use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._before_rows
                 ),
                 "parse_options": pv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                # An unquoted empty value is null (a tombstone); a quoted empty value is an empty value.
+                # An unquoted empty value is null (a tombstone). A quoted empty value is an empty value.
                 "convert_options": pv.ConvertOptions(
                     column_types=dict.fromkeys(self._names, pa.binary()),
                     null_values=["", "null", "NULL", "\\N"],
@@ -79,13 +79,13 @@ class CsvReader(Sequential):
 
 
 def _next_line(lines: Sequence[str], at: int) -> int:
-    """The first line from `at` on that is not blank."""
+    """The first line at or after `at` that is not blank."""
     return next((number for number in range(at, len(lines)) if lines[number].strip()), len(lines))
 
 
 def _filled(batch: Any) -> Iterator[tuple[int, Any]]:
-    """The rows of a batch without those that hold only delimiters, as consecutive runs; each with the number of its
-    first row in the batch."""
+    """The rows of a batch except those with only delimiters, as consecutive runs, each with the number of its first row
+    in the batch."""
     is_filled = np.zeros(batch.num_rows, np.bool_)
     for column in batch.columns:
         if not column.null_count:

@@ -68,7 +68,7 @@ def format_of_file(place: Place) -> Format | None:
     head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
     named = format_of_name(place.path)
-    # A line of CSV may start with a brace too.
+    # A CSV line may also start with a brace.
     return named if named is not None and (told is None or (named == "csv" and told == "json")) else told
 
 
@@ -93,7 +93,7 @@ def open_stream(place: Place) -> Any:
 def open_file(place: Place) -> Any:
     """A file that supports random access. Raises OSError.
 
-    It is never memory-mapped: if another process truncates a mapped file, reading it crashes this process.
+    It is never memory-mapped, because reading a mapped file crashes this process if another process truncates it.
     """
     if place.files.is_local:
         return pa.OSFile(place.path)

@@ -1,7 +1,7 @@
 """JSON lines: one object per line.
 
-The first lines determine the columns. A column that raw rows need may be missing or null in these lines: for example,
-the first marker of a log comes only after a transaction. So later lines are searched for the names of such columns.
+The first lines determine the columns. A column that raw rows need may be missing or null in these lines; for example,
+the first marker of a log only appears after a transaction. So later lines are searched for the names of such columns.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class JsonReader(Sequential):
             first += block.count(b"\n")
 
     def _add_late_of(self, lines: Sequence[bytes], first: int, pattern: str, asked: Collection[str]) -> str:
-        """Add the columns of those lines that have one of the names. Returns the pattern to search the following lines
-        for."""
+        """Add the columns of lines that contain one of the names. Returns the pattern to search for in the following
+        lines."""
         at = 0
         while at < len(lines):
             for hit in pc.indices_nonzero(pc.match_substring_regex(pa.array(lines[at:]), pattern)).to_pylist():
@@ -99,7 +99,7 @@ class JsonReader(Sequential):
         import pyarrow.json as pj
 
         names = list(dict.fromkeys(name.partition(".")[0] if name not in self.fields else name for name in columns))
-        # Read strings as bytes: kcat writes bytes unchanged, so they need not be valid UTF-8.
+        # Read strings as bytes, because kcat writes bytes unchanged, so they need not be valid UTF-8.
         schema = pa.schema([(name, _unchecked(self.fields[name])) for name in names])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         first = line = 0
@@ -115,8 +115,7 @@ class JsonReader(Sequential):
             line += block.count(b"\n")
 
     def _complain(self, block: bytes, first: int, names: Sequence[str], told: str) -> None:
-        """Raise LogSourceError with the number of the line that Arrow could not read, because Arrow does not report
-        it."""
+        """Raise LogSourceError with the number of the line that Arrow could not read. Arrow does not report it."""
         for number, line in enumerate(block.split(b"\n"), first):
             if not line.strip():
                 continue
@@ -130,13 +129,13 @@ class JsonReader(Sequential):
 
 
 def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The object without members whose names are not UTF-8: Arrow has no such columns."""
+    """The object without members whose names are not UTF-8. Arrow does not support such columns."""
     return {name: value for name, value in pairs if name.isascii() or not _SURROGATES.search(name)}
 
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
-    """A pattern for lines that may contain a column that raw rows need, if the column is missing in `fields` or only
-    null there. The pattern is empty if there is nothing to search for. Members of other columns may have the same name.
+    """A pattern for lines that may contain a column that raw rows need but that is missing or always null in `fields`.
+    It is empty if there is nothing to search for. Members of other columns may have the same name.
     """
     known = {plain(name) for name in fields}
     absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
@@ -152,12 +151,12 @@ def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
 
 
 def _is_open(kind: Any) -> bool:
-    """Whether later values may still refine a column of this type."""
+    """Whether later values may still refine the type of a column."""
     return kind is None or bool(pa.types.is_null(kind) or pa.types.is_struct(kind))
 
 
 def _json_type(value: Any, known: Any) -> Any:
-    """The type of a value, given the type of the values before it. None for null, which implies no type."""
+    """The type of a value, given the type of earlier values. None for null, which implies no type."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Parquet files: row groups, with statistics that often give the log partition and offsets of each."""
+"""Parquet files: row groups, with statistics that often show the log partition and offsets of each."""
 
 from __future__ import annotations
 

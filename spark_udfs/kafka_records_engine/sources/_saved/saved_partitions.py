@@ -28,7 +28,7 @@ class Kept:
     pieces: tuple[FilePiece, ...]
     wrong: tuple[Wrong, ...]
     spool: Spool | None
-    """A reference that prevents the deletion of the file. It is set only in the process that wrote the file."""
+    """A reference that keeps the file from being deleted. Set only in the process that wrote the file."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, (self.file, self.pieces, self.wrong, None)
@@ -49,13 +49,13 @@ class SavedPartition:
     pieces: tuple[FilePiece, ...]
     notes: tuple[Finding, ...] = ()
     new_files: int = 0
-    """The number of files of this partition that no earlier partition has."""
+    """The number of files of this partition that no earlier partition uses."""
     kept: Kept | None = None
     in_memory = False
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes in the files that are counted for this partition."""
+        """The approximate number of bytes in the files counted for this partition."""
         return sum(piece.size for piece in self.pieces)
 
     @property
@@ -83,7 +83,7 @@ class SavedPartition:
         for rows in reading.rows():
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
-                # If the column is missing, markers look like records, or are missing too.
+                # If the column is missing, markers look like records or are missing too.
                 context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))
@@ -115,7 +115,7 @@ class _Reading:
         return (self._start is None or piece.last >= self._start) and (self._end is None or piece.first < self._end)
 
     def rows(self) -> Iterator[Any]:
-        """The rows sorted by offset, each offset once; findings go to the context."""
+        """The rows sorted by offset, each offset once. Findings go to the context."""
         self._tell()
         for group in together(self._pieces):
             self._lost.clear()
@@ -143,7 +143,7 @@ class _Reading:
         return True
 
     def _with_holes(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batches in order, with a hole at every gap where a lost row may have been."""
+        """Batches in order, with a hole at every gap where a row may have been lost."""
         before = -1
         for rows in batches:
             offsets = rows.column("offset").to_numpy()

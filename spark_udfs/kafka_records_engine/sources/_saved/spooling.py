@@ -1,7 +1,8 @@
-"""Sorts rows by log partition into a temporary file, for sources where each log partition would have to read all files.
+"""Sorts rows by log partition into a temporary file, for sources in which each log partition would have to read all
+files.
 
-The file is in a temporary directory, which is deleted when nothing in this process refers to it any more. A process
-that cannot access the temporary file (a Spark task on another machine) reads the original files.
+The file is in a temporary directory, which is deleted when this process no longer refers to it. A process that cannot
+access the temporary file (a Spark task on another machine) reads the original files.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Spool:
         self.pieces: dict[tuple[str, int], list[FilePiece]] = {}
         """The pieces of each log partition in the temporary file."""
         self.origins: dict[tuple[str, int], list[FilePiece]] = {}
-        """The pieces of each log partition in the original files; each piece is a whole file."""
+        """The pieces of each log partition in the original files. Each piece is a whole file."""
         self.wrong: dict[tuple[str, int], list[Wrong]] = {}
         """The unusable rows of each log partition."""
         self._held: dict[tuple[str, int], list[Any]] = {}
@@ -81,7 +82,7 @@ class Spool:
 
     @property
     def file(self) -> SavedFile:
-        """The temporary file as a file of saved rows. Its columns have the names of raw-row columns."""
+        """The temporary file as a file of saved rows. Its columns are named like raw-row columns."""
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
         return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 

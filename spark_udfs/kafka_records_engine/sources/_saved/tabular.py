@@ -1,7 +1,8 @@
-"""The common interface of all format readers, which return batches of a file's columns, and access to nested columns.
+"""The common interface of all format readers, which return batches of a file's columns, and functions for nested
+columns.
 
-A reader reports the columns of a file, and returns some of them batch by batch with the number of the first row.
-Parquet and Arrow files consist of groups, each of which can be read independently.
+A reader reports the columns of a file, and returns some of them in batches with the number of the first row. Parquet
+and Arrow files consist of groups, each of which can be read independently.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kafka_records_engine.sources._stored.stored_names import MARK
 from kafka_records_runtime.text.installing import install_command
 
 MOST_ROWS: Final = 65_536
-"""The maximum number of rows of a batch."""
+"""The maximum number of rows in a batch."""
 
 OF_A_SNAPSHOT: Final = (
     f"this belongs to a snapshot, which also contains deleted rows: give only the directory with {MARK}, without a "
@@ -44,11 +45,11 @@ class FileReader(Protocol):
         """The number of rows of each group; empty if there are no groups."""
 
     def statistics(self, group: int, column: str) -> Extremes | None:
-        """The file's statistics about a column of a group; None if there are none."""
+        """The file's statistics for a column in a group; None if there are none."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Record batches of the requested columns. Each comes with the number of its first row in the file or, if the
-        number of rows before the given `group` is unknown, in the group. Raises OSError, pa.ArrowException and
+        """Record batches of the requested columns, each with the number of its first row in the file or, if the number
+        of rows before the given `group` is unknown, in the group. Raises OSError, pa.ArrowException and
         LogSourceError."""
 
 
@@ -67,7 +68,7 @@ class Sequential:
 
 
 def package_missing(place: Place, what: str, package: str, extra: str) -> LogSourceError:
-    """The error for a file that needs a missing package."""
+    """The error for a file that requires a missing package."""
     return LogSourceError(str(place), f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 
@@ -90,7 +91,7 @@ def top_level(column: str, fields: dict[str, Any]) -> str:
 
 
 def top_columns(reader: FileReader, columns: Iterable[str]) -> list[str]:
-    """The top-level columns that a reader has to return to obtain these columns, which may be members."""
+    """The top-level columns that a reader must return to get these columns, which may be members."""
     return list(dict.fromkeys(top_level(column, reader.fields) for column in columns))
 
 

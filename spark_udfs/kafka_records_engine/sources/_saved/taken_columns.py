@@ -35,7 +35,8 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "transaction": ("transaction", "istransactional"),
     "control": ("control",),
 }
-"""Names without underscores, the more usual first: of Spark's Kafka source, kcat, sink connectors, and of `dump`."""
+"""Names without underscores, more common ones first, as used by Spark's Kafka source, kcat, sink connectors and
+`dump`."""
 
 _ENCODED: Final[tuple[tuple[str, Encoding], ...]] = (("base64", "base64"), ("b64", "base64"), ("hex", "hex"))
 """Name suffixes that say how a string encodes bytes."""
@@ -43,20 +44,20 @@ _ENCODED: Final[tuple[tuple[str, Encoding], ...]] = (("base64", "base64"), ("b64
 
 @dataclass(frozen=True, slots=True)
 class TakenColumn:
-    """A column of a file that is used for a column of raw rows."""
+    """A file's column that is used for a column of raw rows."""
 
     raw: str
     column: str
     """The name of the column in the file; dots separate nested members."""
     type: Any
     encoding: Encoding | None = None
-    """How the strings in the column encode bytes, if the column's name says so."""
+    """How the strings in the column encode bytes, if the column name says so."""
 
 
 def taken_columns(
     file: str, fields: Mapping[str, Any], asked: Mapping[str, str | None], given: Iterable[str]
 ) -> dict[str, TakenColumn]:
-    """The columns of a file to use, by their names in raw rows.
+    """The file's columns to use, by their names in raw rows.
 
     Parameters
     ----------
@@ -67,13 +68,13 @@ def taken_columns(
     asked
         The caller's choice: for a column of raw rows, the column of the file; None if there is no such column.
     given
-        The columns of raw rows that are known without the file (by names of folders, or because the caller says so).
+        The columns of raw rows that are known without the file (from folder names or the caller).
 
     Raises
     ------
     LogSourceError
-        For a given column that does not exist or has an unsuitable type, for a required column that is missing, and if
-        several columns match.
+        If a given column does not exist or has an unsuitable type, if a required column is missing, or if several
+        columns match.
     """
     found: dict[str, TakenColumn] = {}
     names = _by_plain_name(fields)
@@ -216,7 +217,7 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
 
 
 def how_to_say(raw: str, column: str) -> str:
-    """The hint in messages that says how to choose the column for a raw-row column: in Python, on the command line, and
+    """The hint in messages on how to choose the file's column for a raw-row column: in Python, on the command line, and
     in Spark."""
     name = printable(column)
     python = f'columns={{"{raw}": "{name}"}}'

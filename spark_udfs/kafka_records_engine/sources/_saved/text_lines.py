@@ -1,4 +1,4 @@
-"""Reads lines of text from files, as UTF-8 for any encoding of the file, without a byte order mark."""
+"""Reads lines of text from files as UTF-8, for any file encoding, without a byte order mark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_records_engine.sources._saved.saved_formats import open_stream
 
 BLOCK: Final = 8 * 1024 * 1024
 SAMPLED_LINES: Final = 1000
-"""The number of lines at the start of a file that determine the columns and the separator."""
+"""The number of lines at the start of a file from which columns and separator are determined."""
 
 _PIECE: Final = 1024 * 1024
 _UTF8: Final = b"\xef\xbb\xbf"
@@ -20,8 +20,8 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_text(place: Place) -> Any:
-    """The text of a file as a stream of UTF-8 without a byte order mark. UTF-16 with a byte order mark, as Excel and
-    PowerShell write it, is converted; other bytes that are not UTF-8 stay unchanged. Raises OSError."""
+    """The text of a file as a stream of UTF-8 without a byte order mark. UTF-16 with a byte order mark, as written by
+    Excel and PowerShell, is converted. Other bytes that are not UTF-8 stay unchanged. Raises OSError."""
     with open_stream(place) as file:
         start = bytes(file.read(len(_UTF8)))
     file = open_stream(place)

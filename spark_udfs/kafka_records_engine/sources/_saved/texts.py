@@ -15,23 +15,23 @@ from kafka_records_engine.sources.plain_arrays import plain_array
 
 Encoding = Literal["base64", "hex", "text"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
-"""`text` means that the string holds the bytes unchanged, as `kcat -J` writes them."""
+"""`text` means that the string contains the bytes unchanged, as `kcat -J` writes them."""
 
 _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
 """U+FFFD, which decoders insert for bytes that are not UTF-8."""
 _ENOUGH: Final = 48
-"""This many characters of base64 practically always include some that are not hex digits: only 22 of the 64 characters
-are."""
+"""This many base64 characters practically always include some that are not hex digits, because only 22 of the 64
+characters are."""
 _MOST: Final = 0.9
-"""The fraction of strings that has to fit an encoding to decide for it. Plain text does not fit base64 or hex that
+"""The share of strings that must fit an encoding for it to be chosen. Plain text does not fit base64 or hex that
 often."""
 
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _SIXES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 _FILLER: Final = ord("=")
 _PLAIN: Final = bytes.maketrans(b"-_=", b"+/A")
-"""Translates URL-safe base64 to standard base64, and padding to characters with a value of zero."""
+"""Translates URL-safe base64 to standard base64, and padding to characters with the value 0."""
 
 
 class Undecided(Exception):
@@ -39,14 +39,14 @@ class Undecided(Exception):
 
 
 class TooFew(Undecided):
-    """The strings could be base64 or hex. More strings are needed to decide."""
+    """The strings could be base64 or hex. Deciding requires more strings."""
 
 
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
     """Determine from a sample (Arrow arrays) how strings encode bytes. None if the sample has no strings.
 
-    If a few strings do not fit the encoding of the others, either these few are damaged, or all strings are the bytes
-    unchanged; both are considered. Raises Undecided.
+    If a few strings do not fit the encoding of the others, then either these few are damaged, or all strings are
+    unchanged bytes. Both possibilities are considered. Raises Undecided.
     """
     texts = _different(samples)
     if not len(texts):
@@ -94,7 +94,7 @@ class Decoded(NamedTuple):
 
     array: Any
     wrong: FLAGS | None
-    """Flags for the rows whose string does not have the encoding; None if there are none."""
+    """Flags for the rows whose string does not fit the encoding; None if there are none."""
 
 
 def decoded(array: Any, encoding: Encoding) -> Decoded:
@@ -111,7 +111,7 @@ def decoded(array: Any, encoding: Encoding) -> Decoded:
 
 
 def _wrong(texts: Any, encoding: Encoding) -> FLAGS | None:
-    """The rows whose text is not of the encoding; None if there are none."""
+    """The rows whose text does not fit the encoding; None if there are none."""
     content, offsets = _content(texts)
     lengths = np.diff(offsets)
     odd = lengths % 2 == 1 if encoding == "hex" else lengths % 4 == 1

@@ -1,4 +1,4 @@
-"""The time of a record in saved rows: a timestamp, a string, or a number whose magnitude reveals its unit."""
+"""The times of records in saved rows: timestamps, strings, or numbers whose magnitude reveals the unit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TIME_UNITS: Final[tuple[TimeUnit, ...]] = get_args(TimeUnit)
 
 _FROM_2001_TO_5138: Final = (1_000_000_000, 100_000_000_000)
 """The range of times that are recognized, in seconds. Kafka is younger than the lower bound, and no number is in the
-range in two units."""
+range for two units."""
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+(?:\.[0-9]*)?)$"
-"""A number, optionally after a word, as `kafka-console-consumer` prints `CreateTime:1700000000000`."""
+"""A number, optionally after a word, as `kafka-console-consumer` prints it: `CreateTime:1700000000000`."""
 _DAY: Final = r"^\d{4}-\d\d-\d\d"
 _ZONE: Final = r"([zZ]|[+-]\d\d:?\d\d)$"
 
@@ -29,7 +29,7 @@ class MixedUnits(Exception):
 
 
 def is_named_for_milliseconds(column: str) -> bool:
-    """Whether the name of a column indicates milliseconds."""
+    """Whether the name of a column says milliseconds."""
     return plain(column).endswith(("ms", "millis", "milliseconds"))
 
 
@@ -52,7 +52,8 @@ def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
 
 
 def _numbers(array: Any) -> Any:
-    """The numbers in a column as doubles, null for a value without a number; None for a column of another type."""
+    """The numbers in a column as doubles, with null for values that are not numbers; None for a column of another
+    type."""
     array = plain_array(array)
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.binary())
@@ -67,7 +68,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
     """Times in milliseconds since 1970; numbers are in `unit`. Raises ArrowException for a value that is not a time."""
     array = plain_array(array)
     if pa.types.is_timestamp(array.type):
-        # Times without a time zone are read as UTC, as Spark's TIMESTAMP_NTZ and most other writers do.
+        # Times without a time zone are read as UTC, which is what Spark's TIMESTAMP_NTZ and most other writers mean.
         return array.cast(pa.timestamp("ms", array.type.tz), safe=False).cast(pa.int64())
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.string())
@@ -82,7 +83,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
 
 
 def _in_milliseconds(numbers: Any, unit: TimeUnit) -> Any:
-    """Converts to milliseconds. Negative numbers stay unchanged: in Kafka, -1 means a record without a time."""
+    """Convert to milliseconds. Negative numbers stay unchanged, because -1 means a record without a time in Kafka."""
     if pa.types.is_floating(numbers.type):
         made = pc.floor(pc.divide(pc.multiply(numbers, 1000.0), float(_PER_SECOND[unit])))
         return pc.if_else(pc.less(numbers, 0), numbers, made).cast(pa.int64())

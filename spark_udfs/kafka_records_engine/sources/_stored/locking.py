@@ -20,7 +20,7 @@ def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable
     """Lock a directory against other runs. `kind` describes the directory in messages. The kernel releases the lock
     when the process ends.
 
-    On a file system without locks, one of two simultaneous runs may fail, or both write the same records, which are
+    On a file system without locks, one of two simultaneous runs may fail, or both may write the same records, which are
     later read only once. Raises `busy` while another run has the lock, and the errors of `check` about an existing
     directory.
     """

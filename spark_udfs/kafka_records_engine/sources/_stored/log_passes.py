@@ -1,4 +1,4 @@
-"""One pass over a log partition for a snapshot: stores new rows, and records which rows the log has lost."""
+"""One pass over a log partition for a snapshot. It stores new rows, and records which rows the log has lost."""
 
 from __future__ import annotations
 
@@ -29,27 +29,26 @@ _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
 
 
 class OtherLog(LogSourceError):
-    """The log is not the one that was stored, so its records must not be mixed with the stored records."""
+    """The log is not the one that was stored, so its records must not be mixed with the stored ones."""
 
 
 class OtherTopic(OtherLog):
-    """The id of the log's topic differs from that of the topic whose records are stored."""
+    """The id of the log's topic differs from the id of the stored topic."""
 
 
 def high_watermark(log: LogPartition) -> int | None:
-    """The end of the log when the log was found, if a broker reported it. None for files, because their age is
-    unknown."""
+    """The end of the log when it was found, if a broker reported it. None for files, because their age is unknown."""
     return log.high_watermark if has(log, HasHighWatermark) else None
 
 
 def read_at_ms(log: LogPartition) -> int:
-    """The time at which the log itself was read: now or, for a log from a snapshot, the time of that snapshot."""
+    """The time at which the log itself was read: now or, for a log from a snapshot, the time of the snapshot."""
     known = log.read_at_ms() if has(log, WasRead) else None
     return now_ms() if known is None else known
 
 
 class _WithoutForbidden(Findings):
-    """Findings. One about a file that the user may not read ends the pass; the next run stores the records of that
+    """Findings of a pass. A finding about a forbidden file ends the pass; the next run stores the records of that
     file."""
 
     def add(self, finding: Finding) -> None:
@@ -60,7 +59,8 @@ class _WithoutForbidden(Findings):
 
 
 class Pass:
-    """Reads one log partition, from the last stored rows on or from the start of the log, and stores the new rows."""
+    """Reads one log partition, starting after the last stored rows or at the start of the log, and stores the new
+    rows."""
 
     def __init__(
         self, run: RunState, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
@@ -83,7 +83,7 @@ class Pass:
         self.rows = 0
 
     def run(self, added: Added) -> None:
-        """Read and store the log. Raises OtherLog, before anything is stored, if it is a different log."""
+        """Read and store the log. Raises OtherLog, before storing anything, if it is a different log."""
         log, context, stored = self._log, self._context, self._stored
         self._check_id()
         start = (
@@ -151,7 +151,7 @@ class Pass:
         added.markers += markers
 
     def _plain(self, batch: Any) -> Any:
-        """The rows in stored form. They do not say how a transaction ended; the markers do."""
+        """The rows as stored. They do not contain the outcome of transactions, because the markers do."""
         arrays = []
         there = set(batch.schema.names)
         for name in COLUMNS:
@@ -206,7 +206,8 @@ class Pass:
     def _check_end(self) -> None:
         """Check that the log still has its last stored record.
 
-        A cleaner never removes the last record of a log. If that record is missing, the log has less than is stored.
+        A cleaner never removes the last record of a log. If that record is missing, the log has lost records that are
+        stored.
         """
         stored = self._stored
         if not stored.files or self._has_reached_end or self._context.log.holes:
@@ -258,10 +259,10 @@ class Pass:
         added.files += 1
 
     def _reach(self, is_complete: bool) -> int | None:
-        """The offset below which a cleaner may have been."""
+        """The offset below which a cleaner may have removed records."""
         reach = self._context.log.cleaned_up_to
         if reach is None:
-            # Brokers report the end of the log. For other sources, the end is known only when all rows have been read.
+            # Brokers report the end of the log. For other sources, it is known only when all rows have been read.
             reach = high_watermark(self._log)
         if reach is None and is_complete:
             reach = self._behind + 1
@@ -282,7 +283,7 @@ class Pass:
     # -- what the log has lost -----------------------------------------------------------------------------------------
 
     def _survey(self) -> None:
-        """Store which of the stored offsets the log no longer has."""
+        """Store which of the stored offsets the log has lost."""
         log, run, context = self._log, self._run, self._context
         if not self._has_reached_end:
             return  # some rows could not be read, which has already been reported
@@ -314,7 +315,7 @@ class Pass:
 
 
 def last_rows(stored: StoredLog) -> list[dict[str, Any]]:
-    """The last stored rows, at most TAIL of them. They are compared with the source's records at the same offsets."""
+    """The last stored rows, at most TAIL. They are compared with the source's records at the same offsets."""
     if not stored.files or stored.files[-1].trouble:
         return []
     try:
@@ -327,7 +328,7 @@ def last_rows(stored: StoredLog) -> list[dict[str, Any]]:
 
 
 def _behind_holes(holes: Sequence[int], there: INT64) -> Callable[[INT64], FLAGS]:
-    """A function that says which offsets lie between an unreadable place and the next readable row."""
+    """A function that says which offsets are between an unreadable place and the next readable row."""
 
     def unjudged(offsets: INT64) -> FLAGS:
         found: FLAGS = np.zeros(len(offsets), np.bool_)

@@ -26,7 +26,7 @@ class Run(RunState):
     """Stores, for each log partition, new records and the offsets that the log has lost."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
-        """Store the new records of one log partition. Errors in it do not affect the other partitions."""
+        """Store the new records of one log partition. Its errors do not affect other partitions."""
         added = Added(partitions=1)
         folder = folder_of(self.root, log.topic, log.partition)
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
@@ -57,7 +57,7 @@ class Run(RunState):
         if not before.files and (before.surveys or before.findings):
             set_aside(
                 gone_folder_of(self.root, log.topic, log.partition)
-            )  # surveys in this folder are about records that were removed
+            )  # surveys in this folder are about records that have been removed
             before = stored_log(self.root, log.topic, log.partition)
         self._keep(before)
         for file in before.files:
@@ -79,7 +79,7 @@ class Run(RunState):
         return stored, first.ended_at_ms
 
     def _keep(self, stored: StoredLog) -> None:
-        """Flush the stored files to disk: a killed run may not have done it, and this run relies on them."""
+        """Flush the stored files to disk, because a killed run may not have done so, and this run relies on them."""
         told = self.before.get(f"{stored.topic}-{stored.partition}")
         if stored.files and (told is None or told["end"] != stored.end):
             sync_folder(folder_of(self.root, stored.topic, stored.partition))

@@ -28,11 +28,11 @@ class Added:
     records: int = 0
     markers: int = 0
     files: int = 0
-    """The number of files that were written, before small files were merged."""
+    """The number of files written, before small files were merged."""
     lost: int = 0
     """The number of offsets that the log lost between two runs, or that had no record when they were read."""
     looked: int = 0
-    """The number of partitions whose whole log was searched for further lost rows."""
+    """The number of partitions whose whole log was searched for more lost rows."""
 
     def add(self, other: Added) -> None:
         """Add the numbers of another partition."""
@@ -49,7 +49,7 @@ class SnapshotReport:
 
 
 class RunState:
-    """The state that all log partitions of a run share. Several threads may store partitions at the same time."""
+    """The state shared by all log partitions of a run. Several threads may store partitions at the same time."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RunState:
         started_ms: int,
         topics: Iterable[str],
     ) -> None:
-        """`names` are topic names by topic id; `topics` are the topics to store, in the order of the report."""
+        """`names` are topic names by topic id; `topics` are the topics to store, in report order."""
         self.started_ms = started_ms
         self.before = read_mark(root)["read"]
         self.root = root
@@ -77,10 +77,10 @@ class RunState:
         self.forbidden: list[NotReadable] = []
         """Log partitions that the user may not read."""
         self.refused: list[LogSourceError] = []
-        """The errors because of which nothing was stored for other log partitions, for example OtherLog."""
+        """The errors that kept other log partitions from being stored, for example OtherLog."""
 
     def topic_id(self, log: LogPartition) -> str | None:
-        """The id of the topic of a log, as Kafka writes it; None if it is unknown."""
+        """The id of a log's topic, as Kafka writes it; None if unknown."""
         told = log.topic_id if has(log, HasTopicId) else None
         if isinstance(told, bytes) and len(told) == 16 and told != ZERO_UUID:
             return str(Uuid(told))
@@ -92,7 +92,7 @@ class RunState:
         return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
 
     def say(self, finding: Finding) -> None:
-        """Keep a finding; a finding that occurs twice is reported once."""
+        """Keep a finding. Repeated findings are reported once."""
         text = str(finding)
         with self.lock:
             if text not in self._said:

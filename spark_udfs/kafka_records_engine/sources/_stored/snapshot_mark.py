@@ -32,7 +32,7 @@ def read_mark(root: str) -> dict[str, Any]:
 
 
 def _check(told: dict[str, Any]) -> None:
-    """Raise ValueError for content that no run writes: the file may have been changed."""
+    """Raise ValueError for content that no run writes. The file may have been edited."""
     if not _is_count(told["format"]):
         raise ValueError("the field 'format' is not a number")
     if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):

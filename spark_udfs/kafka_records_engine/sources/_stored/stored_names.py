@@ -55,8 +55,8 @@ def survey_name(end: int) -> str:
 
 
 def records_files(folder: str) -> list[tuple[int, int, str]]:
-    """First offset, last offset and path of each file with records, in order. A file is left out if another file
-    contains all its offsets. (A run that merges small files removes them last.)"""
+    """The first offset, last offset and path of each file with records, in order. A file is left out if another file
+    contains all its offsets, because a run that merges small files removes them last."""
     found = [
         (int(match[1]), int(match[2]), os.path.join(folder, name))
         for name in _names(folder)
@@ -70,8 +70,7 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 
 
 def remove_outdated(folder: str) -> None:
-    """Remove files whose records are also in another file. A run that was killed may have left such files. Call this
-    only with the lock."""
+    """Remove files whose records are also in another file. A killed run may have left such files. Requires the lock."""
     kept = {path for *_, path in records_files(folder)}
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]
@@ -83,7 +82,7 @@ def remove_outdated(folder: str) -> None:
 
 
 def set_aside(folder: str) -> None:
-    """Remove a folder with its content atomically: no reader sees a part of it."""
+    """Remove a folder with its content atomically, so that no reader sees part of it."""
     above = os.path.dirname(folder)
     aside = part_name(above)
     try:
@@ -95,8 +94,8 @@ def set_aside(folder: str) -> None:
 
 
 def foreign_files(folder: str) -> list[str]:
-    """The sorted names of files in a folder of records that were not written by a run. Names that begin with a dot or
-    an underscore are ignored, as Spark and Arrow do."""
+    """The sorted names of files in a folder of records that no run wrote. Like Spark and Arrow, it ignores names that
+    begin with a dot or an underscore."""
     return sorted(name for name in _names(folder) if not name.startswith((".", "_")) and not _RECORDS.fullmatch(name))
 
 
@@ -123,7 +122,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def remove_incomplete(folder: str) -> None:
-    """Remove the incomplete files of a run that was killed. Call this only with the lock."""
+    """Remove the incomplete files of a killed run. Requires the lock."""
     for name in _names(folder):
         if name.endswith(PART):
             path = os.path.join(folder, name)
@@ -135,10 +134,10 @@ def remove_incomplete(folder: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder and its parents, durably: they survive a power failure."""
+    """Create a folder and its parents durably, so they survive a power failure."""
     above = os.path.dirname(path)
     if os.path.isdir(path):
-        if not os.listdir(path):  # a run may have been killed right after it made the folder
+        if not os.listdir(path):  # a run may have been killed right after creating the folder
             sync_folder(above)
         return
     make_folder(above)

@@ -1,4 +1,4 @@
-"""Describes the offsets that each run stored, and the offsets that the log has lost since."""
+"""The offsets that each run stored, and the offsets that the log has lost since."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Consecutive rows of one log partition that one run stored. A file contains one stretch or several."""
+    """Consecutive rows of one log partition that one run stored. A file contains one or more stretches."""
 
     run: str
-    """An identifier of the run; all stretches of one run have the same one. A run reads the log as of one moment."""
+    """An identifier of the run, shared by all its stretches. A run reads the log as of one point in time."""
     source: str
     read_at_ms: int
-    """The time at which the log itself was read. A run that reads another snapshot uses the time of that snapshot."""
+    """The time at which the log itself was read. For a run that reads another snapshot, the time of that snapshot."""
     topic_id: str | None
     first: int
     """The offset of the first row."""
@@ -60,7 +60,7 @@ class Stretch:
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
     findings: tuple[dict[str, Any], ...] = ()
-    """The damage that the source found."""
+    """The damage found by the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,14 @@ class Survey:
     source: str
     read_at_ms: int
     end: int
-    """The offset after the last row that was stored when the survey was made."""
+    """The offset after the last row stored at the time of the survey."""
     log_start: int | None
     cleaned_up_to: int
     path: str = ""
 
     def lost(self) -> tuple[INT64, INT64]:
         """The first and last offsets of the lost ranges, without those of earlier surveys. Raises OSError and
-        ArrowInvalid for a file that cannot be read."""
+        ArrowInvalid for an unreadable file."""
         table = pq.read_table(self.path, page_checksum_verification=True)
         return table["first"].to_numpy(), table["last"].to_numpy()
 
@@ -98,21 +98,21 @@ class StoredFile:
     trouble: str = ""
 
     def finding(self, topic: str, partition: int) -> Finding:
-        """The finding about this file, which cannot be read."""
+        """The finding about this file, which is unreadable."""
         consequence = f"offsets {self.first} to {self.last} are not read"
         return unreadable(self.path, self.trouble, consequence, topic, partition)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """Everything that a snapshot contains about one log partition."""
+    """Everything a snapshot contains about one log partition."""
 
     topic: str
     partition: int
     files: tuple[StoredFile, ...]
     surveys: tuple[Survey, ...]
     findings: tuple[Finding, ...] = ()
-    """Findings about surveys that cannot be read, and files that are missing."""
+    """Findings about unreadable surveys and missing files."""
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -131,17 +131,17 @@ class StoredLog:
 
     @property
     def log_start(self) -> int:
-        """The log start at the last survey, or if there is none, at the first run."""
+        """The log start at the last survey or, if there is none, at the first run."""
         known = [survey.log_start for survey in self.surveys if survey.log_start is not None]
         stretches = self.stretches
         return max(known, default=(stretches[0].log_start or 0) if stretches else 0)
 
     def unsurveyed(self) -> list[Stretch]:
-        """The stretches that need a survey and have not had one.
+        """The stretches that need a survey but have not had one.
 
-        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that was never
-        stored may have deleted a record that was stored earlier, or ended its transaction. This cannot happen within
-        the first run, which saw the log as of one moment, with every value and its tombstone.
+        The log may have lost tombstones and markers before they were read. So a record that was never stored may have
+        deleted an earlier stored record or ended its transaction. This cannot happen within the first run, which saw
+        the log as of one point in time, with every value and its tombstone.
         """
         surveyed = self.surveys[-1].end if self.surveys else 0
         stretches = self.stretches
@@ -152,8 +152,7 @@ class StoredLog:
         return [each for each in behind if id(each) in gaps or (each.log_start or 0) > self.log_start]
 
     def with_gaps(self) -> list[tuple[int, Stretch]]:
-        """The stretches in which or before which offsets are missing, each with a lower bound for the missing
-        offsets."""
+        """The stretches with missing offsets in or before them, each with a lower bound for the missing offsets."""
         found = []
         for before, each in pairwise([None, *self.stretches]):
             assert each is not None
@@ -166,14 +165,14 @@ class StoredLog:
 
 
 def stored_log(root: str, topic: str, partition: int) -> StoredLog:
-    """Everything that a snapshot contains about a log partition. Raises LogSourceError for files written by a later
-    version, and NotReadable for files that the user may not read."""
+    """Everything a snapshot contains about a log partition. Raises LogSourceError for files written by a later version,
+    and NotReadable for files that the user may not read."""
     while True:
         try:
             files = tuple(_stored_file(*each) for each in records_files(folder_of(root, topic, partition)))
             break
         except FileNotFoundError:
-            continue  # another run has merged this file with others since it was listed
+            continue  # another run has merged this file with others since the listing
     surveys: list[Survey] = []
     findings: list[Finding] = []
     for _, path in survey_files(gone_folder_of(root, topic, partition)):
@@ -192,7 +191,7 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
 
 
 def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: int) -> list[Finding]:
-    """The findings about stored records whose files are gone, although a later run read on after them."""
+    """The findings about stored records whose files are gone although a later run continued after them."""
     found = []
     for before, file in pairwise([None, *files]):
         assert file is not None
@@ -208,8 +207,8 @@ def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: in
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
-    """The stretches, without the findings that a run made after its last row if another run has continued from there:
-    the later run reports all findings that still apply. `by` is the run that continues after all of them."""
+    """The stretches without findings that a later run supersedes: those that a run made after its last row, if another
+    run continued from there and reported all that still apply. `by` is the run that continues after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -273,12 +272,12 @@ def unreadable(path: str, what: str, consequence: str, topic: str, partition: in
 
 
 def metadata_of(stretches: Sequence[Stretch]) -> dict[bytes, bytes]:
-    """The entries of a file with these stretches."""
+    """The metadata entries of a file with these stretches."""
     return _metadata({"stretches": [asdict(each) for each in stretches]})
 
 
 def metadata_of_survey(survey: Survey) -> dict[bytes, bytes]:
-    """The entry of the file of a survey."""
+    """The metadata entry of a survey file."""
     return _metadata(asdict(survey))
 
 
@@ -290,13 +289,13 @@ def _metadata(told: dict[str, Any]) -> dict[bytes, bytes]:
 
 
 def told_of(finding: Finding) -> dict[str, Any]:
-    """A finding as a JSON value, without bytes of records."""
+    """A finding as a JSON value, without record bytes."""
     told = asdict(finding)
     return {name: value for name, value in told.items() if value is not None and not name.startswith("raw_")}
 
 
 def finding_of(told: dict[str, Any], read_at: str) -> Finding:
-    """The finding from its JSON value. Its text says when the run took place."""
+    """The finding in a JSON value. Its text says when the run took place."""
     found = Finding(**told)
     return replace(found, consequence=f"{found.consequence}; found when the snapshot was taken, {read_at}")
 
@@ -305,7 +304,7 @@ def finding_of(told: dict[str, Any], read_at: str) -> Finding:
 
 
 class Lost:
-    """The offsets that are lost according to the given surveys."""
+    """The offsets that are lost according to some surveys."""
 
     def __init__(self, surveys: Sequence[Survey]) -> None:
         ranges = [survey.lost() for survey in surveys]
@@ -327,6 +326,6 @@ class Lost:
 
 
 def ranges_of(offsets: INT64, chosen: FLAGS) -> tuple[INT64, INT64]:
-    """The first and last of each range of consecutive chosen offsets, among sorted offsets."""
+    """The first and last offset of each range of consecutive chosen offsets. The offsets are sorted."""
     edges = np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]]))
     return offsets[np.flatnonzero(edges == 1)], offsets[np.flatnonzero(edges == -1) - 1]

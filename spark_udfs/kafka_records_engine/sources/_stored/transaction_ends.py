@@ -1,4 +1,4 @@
-"""Tracks, while the rows of a log partition are read, the transactions that no control record has ended yet."""
+"""Tracks the transactions that no control record has ended yet, while the rows of a log partition are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDED: Final = PARTS[:2]
 
 
 class TransactionEnds:
-    """Finds the transactions that are open, and those whose marker is missing, from the rows of one log partition."""
+    """Finds open transactions, and those whose marker is missing, from the rows of one log partition."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
@@ -56,8 +56,8 @@ class TransactionEnds:
         return min(self._open.values(), default=end)
 
     def without_marker(self) -> Iterator[int]:
-        """For each producer whose transaction has ended according to the source, but has no marker: the offset of a
-        record of the transaction."""
+        """For each producer whose transaction ended according to the source but has no marker: the offset of a record
+        of the transaction."""
         for producer, offset in self._said.items():
             if self._markers.get(producer, -1) < offset:
                 yield offset

@@ -1,4 +1,4 @@
-"""Counts the records that are left to read in a stored log, and finds their times, from the rows of the log."""
+"""Counts the records left to read in a stored log, and finds their times, from the rows of the log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafka_records_engine.log.reading.tails import LogTail
 from kafka_records_engine.log.reading.unread import UNKNOWN, Unread, UnreadAsked, records_to_read, unread_in
 
 MOST_ROWS: Final = 1_000_000
-"""The number of offsets at the end of a log that are read. For an offset before them, the answer is UNKNOWN."""
+"""The number of offsets at the end of a log to read. For earlier offsets, the result is UNKNOWN."""
 
 COLUMNS: Final = ("offset", "timestamp_ms", "timestamp_type", "producer_id", "transaction", "control")
 
 
 def unread_rows(asked: UnreadAsked, batches: Iterable[Any], first: int) -> Unread:
-    """The records left to read from each requested offset on, counted in rows with `COLUMNS` from the offset `first`
-    on."""
+    """The records left to read after each requested offset, counted in rows with `COLUMNS` that start at the offset
+    `first`."""
     rows = pa.Table.from_batches(batches) if (batches := list(batches)) else None
     if rows is None or rows["transaction"].null_count:
         unknown = np.full(len(asked.offsets), UNKNOWN, np.int64)

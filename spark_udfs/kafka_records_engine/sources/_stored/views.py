@@ -1,7 +1,7 @@
 """Determines which stored rows were in the log at a given time.
 
-A snapshot contains rows that the log has lost since. A table about the state at a moment needs exactly the rows that
-the log had at that moment: an additional row may be a value whose tombstone was cleaned away before it was read. A
+A snapshot contains rows that the log has lost since. A table about the state at a given time needs exactly the rows
+that the log had then, because an additional row may be a value whose tombstone was cleaned away before it was read. A
 table of events needs all rows.
 """
 
@@ -18,14 +18,14 @@ BEHIND_ALL: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A selection of stored rows, and the facts about the log to pass to the context."""
+    """A selection of stored rows, and the facts about the log for the context."""
 
     surveys: tuple[Survey, ...]
-    """The surveys whose lost offsets are left out."""
+    """The surveys whose lost offsets to leave out."""
     log_start: int | None
     cleaned_up_to: int | None
     is_due: bool
-    """Whether a survey is missing because a run was killed before it, or could not read the whole log."""
+    """Whether a survey is missing because a run was killed before it or could not read the whole log."""
 
 
 def everything(log: StoredLog) -> View:
@@ -39,10 +39,10 @@ def everything(log: StoredLog) -> View:
 def as_of(log: StoredLog, cut: int) -> View:
     """The rows of the log as it was when it ended at the offset `cut` (exclusive).
 
-    If a cleaner has cleaned a log up to some offset, it has removed only records that are superseded by records below
-    that offset. So the log as a run found it is correct for every `cut` at or above that offset. This also holds for
-    the rows stored later, as long as none is missing. If rows are missing, only a later survey shows which of the older
-    rows had been deleted.
+    A cleaner that has cleaned a log up to some offset has removed only records superseded by records below that offset.
+    So the log as a run found it is correct for every `cut` at or above that offset. The same holds for rows stored
+    later, as long as none are missing. If rows are missing, only a later survey shows which older rows had been
+    deleted.
     """
     stretches = log.stretches
     if not stretches:
@@ -69,7 +69,7 @@ def _known(reach: int) -> int | None:
 
 
 def _reaches(stretches: Sequence[Stretch]) -> list[int]:
-    """For each stretch, the offset below which a cleaner may have removed records by the time it was read.
+    """For each stretch, the offset below which a cleaner may have removed records before the stretch was read.
 
     A killed run may not have stored it. The value of the next run is then used as an upper bound.
     """

@@ -89,7 +89,7 @@ class RecordsFile:
             self._flush()
 
     def _flush(self, tail: int = 0) -> None:
-        """Write the buffered rows, the last `tail` rows as a row group of their own."""
+        """Write the buffered rows, with the last `tail` rows as a separate row group."""
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, SCHEMA)
             cut = max(table.num_rows - tail, 0)
@@ -99,7 +99,7 @@ class RecordsFile:
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
     def close(self, stretches: Sequence[Stretch]) -> StoredFile:
-        """Publish the complete file, after flushing it to disk."""
+        """Publish the complete file after flushing it to disk."""
         self._flush(TAIL)
         self._writer.add_key_value_metadata(metadata_of(stretches))
         self._writer.close()
@@ -147,11 +147,11 @@ def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> No
 
 
 def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | None:
-    """Merge the last files into one. A file is included if it is not much larger than all files after it together, and
-    smaller than `most` bytes. Returns None if there is nothing to merge.
+    """Merge the last files into one. A file is included if it is smaller than `most` bytes and not much larger than all
+    files after it together. Returns None if there is nothing to merge.
 
     So there are few files, and a record is rewritten only about log(number of runs) times. All records are in complete
-    files at every moment: the files that were merged are removed last.
+    files at all times, because the merged files are removed last.
     """
     chosen: list[StoredFile] = []
     total = 0

@@ -54,7 +54,7 @@ class Reading:
     per_second: float | None
     """Records per second since then; None if the group does not read."""
     kept_up_ms: int | None = None
-    """Since when the group had kept up before; None if it is not known to have kept up."""
+    """The time from which the group had kept up before; None if it is not known to have kept up."""
 
 
 def weigh_quotas(context: RuleContext, reading: Reading, members: Sequence[Mapping[str, Any]]) -> Verdict | None:

@@ -36,7 +36,7 @@ class _Log:
     cleaning: Cleanable
     all_bytes: int
     since_ms: int
-    """Since when more than half of it has been dirty."""
+    """The time from which more than half of it has been dirty."""
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ class _Topic:
 
     @property
     def there_since_ms(self) -> int | None:
-        """Since when it could have had readers; None if unknown."""
+        """The time from which it could have had readers; None if unknown."""
         known = [each for each in (self.created_ms, self.first_ms) if each is not None]
         return min(known, default=None)
 
