@@ -328,7 +328,7 @@ class KeptLogs:
         self.seen.has_answer = True
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of a topic. If coordinators use the topic, they are read up to their ends and stored, except
+        """The log partitions of a topic. If it belongs to coordinators, they are read up to their ends and stored, except
         that a log with a finding is read from the source and not stored."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
