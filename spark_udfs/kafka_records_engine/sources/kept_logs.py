@@ -328,8 +328,8 @@ class KeptLogs:
         self.seen.has_answer = True
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of a topic. If it belongs to coordinators, they are read up to their ends and stored, except
-        that a log with a finding is read from the source and not stored."""
+        """The log partitions of a topic. If it belongs to coordinators, they are read up to their ends and stored.
+        A log with a finding is read from the source and not stored."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
             self.seen.is_whole = False

@@ -1,4 +1,4 @@
-"""The tables, one module each: a declaration and a function from the records of one log partition to rows."""
+"""The tables, one module each: a declaration, and a function that turns the records of one log partition into rows."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _PARTS: Final[Mapping[str, Table]] = {
         transaction_checks,
     )
 }
-"""Inputs of views that cannot be requested themselves."""
+"""Inputs of views that users cannot request."""
 
 
 def input_called(name: str) -> Table:
@@ -127,14 +127,14 @@ def inputs_of(view: Table) -> list[Table]:
 
 
 def tables_read(table: Table) -> list[Table]:
-    """The tables that are read for `table`: the table itself or, for a view, the tables below its inputs, which
-    may be views too."""
+    """The tables to read for `table`: the table itself or, for a view, the tables below its inputs, which may also be
+    views."""
     return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
 
 
 def of_a_moment(table: Table) -> str:
     """A hint for messages: the tables, among those from which a table is computed, that can be read as of an earlier
-    moment."""
+    time."""
     names = [each.name for each in tables_read(table) if each.name in _OF_A_MOMENT]
     return f", or ask {' and '.join(names)}, which can show that moment" if names else ""
 
@@ -143,6 +143,6 @@ _OF_A_MOMENT: Final = ("current_offsets", "share_partitions", "transactions")
 
 
 def is_of_records(table: Table) -> bool:
-    """Whether all rows are computed from records, so that the table can be read as of an earlier moment, and from saved
-    records. This includes views that do not require the ends of logs."""
+    """Whether all rows are computed from records, so that the table can be read as of an earlier time, and from saved
+    records. This includes views that do not require log ends."""
     return all(each.helper != "ends" or each.name in table.optional_inputs for each in tables_read(table))

@@ -1,4 +1,4 @@
-"""The activity of each group: commits, expirations, deletions, rebalances and bytes, by topic and window of time."""
+"""The activity of each group: commits, expirations, deletions, rebalances and bytes, by topic and time window."""
 
 from __future__ import annotations
 

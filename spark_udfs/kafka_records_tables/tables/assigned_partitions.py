@@ -1,4 +1,4 @@
-"""The partitions that members of groups have, and the topics that groups have left. This table is an input of `lag`."""
+"""The partitions that group members have, and the topics that groups have left. This table is an input of `lag`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assignments of the members, as a group coordinator has them after loading the log."""
+"""The assignments of members, as a group coordinator knows them after loading the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, 
 from kafka_records_tables.topics import OFFSETS
 
 _NAMES: Final = "OffsetCommit"
-"""Commits have the name and the id of a topic."""
+"""Commits contain both the name and the id of a topic."""
 
 
 _TASKS: Final = ("active", "standby", "warmup")

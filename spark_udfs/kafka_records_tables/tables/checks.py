@@ -1,4 +1,4 @@
-"""The problems in the topics of coordinators, each one a row; a healthy cluster has none."""
+"""The problems in the topics of coordinators, one row each. A healthy cluster has none."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ is transient, groups are not checked where a cleaner has been, and no state is c
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -164,7 +164,7 @@ class _Facts:
             self._listed[kind][place] = fact
 
     def tell_what_is_not_checked(self, context: Context) -> None:
-        """Report the topics that were not read, and those whose number of partitions is unknown."""
+        """Report the topics that were not read, and those with an unknown partition count."""
         from kafka_records_engine.findings import UNMADE_CHECKS, Finding
 
         for topic in _TOPICS:
@@ -176,13 +176,13 @@ class _Facts:
         if unknown:
             what = f"the number of partitions is unknown for {', '.join(unknown)}"
             told = ",".join(f"{topic}=N" for topic in unknown)
-            # Do not suggest a number: if it were wrong, records of healthy groups would look misplaced.
+            # Do not suggest a number. If it were wrong, records of healthy groups would look misplaced.
             way = f"--partitions {told} (partitions in Python and Spark), N as kafka-topics --describe has it"
             consequence = f"wrong_partition is not checked there; pass it with {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
 
     def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:
-        """Rows of share partitions for which the two topics disagree."""
+        """Rows about share partitions for which the two topics disagree."""
         if not {OFFSETS, SHARE_STATE} <= self._read.keys():
             return
         for place, fact in self._listed[INITIALIZED].items():
@@ -205,7 +205,7 @@ class _Facts:
                 "topic, retries it"
             )
             yield _row(fact, STATE_DELETING, TRANSIENT, detail)
-        # An unchecked group may own the state.
+        # The state may belong to an unchecked group.
         for place, fact in () if self._has_unchecked_groups else self._states.items():
             if fact["fact"] == STATE and not self._is_named(place):
                 yield self._unnamed(fact)
@@ -218,7 +218,7 @@ class _Facts:
         )
 
     def _is_younger(self, fact: _Row, other: str) -> bool:
-        """Whether the record of a fact was written after reading of the other topic began."""
+        """Whether a fact's record was written after reading of the other topic began."""
         written, began = fact["log_timestamp_ms"], self._began_ms.get(other)
         return written is not None and began is not None and bool(written >= began)
 

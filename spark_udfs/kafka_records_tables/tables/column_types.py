@@ -1,4 +1,4 @@
-"""Converts declared types of columns to Arrow types, and milliseconds to instants."""
+"""Converts declared column types to Arrow types, and milliseconds to instants."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ YEAR_9999_END_MS: Final = 253_402_300_799_999
 
 @cache
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
-    """The schema of a table; the meaning of a column is the `comment` in the metadata of its field."""
+    """The schema of a table. The meaning of a column is the `comment` in its field's metadata."""
     return pa.schema([pa.field(each.name, arrow_type(each.type), metadata={"comment": each.about}) for each in columns])
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a declared type (`Column`). Raises ValueError for an invalid type."""
+    """The Arrow type for a declared type (`Column`). Raises ValueError for an invalid type."""
     if text in _PLAIN:
         return _PLAIN[text]
     match = re.fullmatch(r"(list|struct)<(.+)>", text)
@@ -64,8 +64,8 @@ def _parts(text: str) -> list[str]:
 
 
 def instants(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since 1970 as instants, null outside the years 1 to 9999. Records may have any int64, and programs
-    that display instants (Python, Spark in ANSI mode) refuse times outside these years."""
+    """Milliseconds since 1970 as instants, null outside the years 1 to 9999. Records may contain any int64, and
+    programs that display instants (Python, Spark in ANSI mode) reject times outside these years."""
     values: INT64 = milliseconds.fill_null(0).to_numpy(zero_copy_only=False)
     known = (values >= YEAR_1_MS) & (values <= YEAR_9999_END_MS)
     if milliseconds.null_count:
@@ -75,7 +75,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """The rows of a table from its columns by name; a scalar becomes the value of every row."""
+    """The rows of a table from its columns by name. A scalar becomes the value of every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]
@@ -87,7 +87,7 @@ def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.R
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    """Rows of a table with `log_timestamp_ms`, given by name; `log_timestamp` follows from it."""
+    """Rows of a table with `log_timestamp_ms`, from which `log_timestamp` is derived. Values are given by name."""
     given = [field for field in schema if field.name != "log_timestamp"]
     columns = {field.name: pa.array([each[field.name] for each in rows], field.type) for field in given}
     columns["log_timestamp"] = instants(columns["log_timestamp_ms"])

@@ -1,4 +1,4 @@
-"""The columns that the tables about committed offsets have in common."""
+"""The columns shared by tables about committed offsets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
-    """The content of a commit, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is added to the
-    descriptions of the columns that a tombstone does not have."""
+    """The content of a commit as columns. LOG_PLACE follows them in every table. `of_a_tombstone` is appended to the
+    descriptions of columns that are null for tombstones."""
     return (
         Column("group_id", "string", "the group"),
         Column("topic", "string", "name of the topic"),

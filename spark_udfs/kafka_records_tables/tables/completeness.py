@@ -1,9 +1,8 @@
-"""Determines whether a cleaner has removed records from a log, and from which offset or moment on an answer is
-complete.
+"""Determines whether a cleaner has removed records from a log, and from which offset or time an answer is complete.
 
-A cleaner removes records that later ones replace, and old tombstones and markers, below the point that it has reached.
+Below the point that it has reached, a cleaner removes records that later ones replace, and old tombstones and markers.
 Each removed record leaves a gap in the offsets, so a log without gaps is complete. An answer about the end of the log
-is the same with and without these records. An answer as of an earlier moment, or about the past, may need them.
+is the same with and without these records. An answer as of an earlier time, or about the past, may need them.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ _BEFORE_ALL: Final = -(2**63)
 class Completeness:
     """Watches the offsets and timestamps of a log partition in order, and reports what is missing.
 
-    No file shows when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
-    a coordinator does. If a source does not know how far a cleaner has come (`Context.cleaned_up_to`), it is assumed
-    that the cleaner has not reached the last row.
+    No file shows when a removed record was written, so timestamps are assumed to rise with offsets, as a coordinator's
+    clock does. If a source does not know how far a cleaner has come (`Context.cleaned_up_to`), it is assumed not to
+    have reached the last row.
 
-    A coordinator that deletes the beginning of its log may have done so because of any later record. So for such a log,
-    the log start counts as a gap, and only an answer at the last record is known to be complete.
+    A coordinator may delete the beginning of its log because of any later record. So for such a log, the log start
+    counts as a gap, and only an answer as of the last record is known to be complete.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
         self._context = context
         self._table = table
-        # The share coordinator deletes the beginning of its log when later records replace it, so earlier states are
+        # The share coordinator deletes the beginning of its log once later records replace it, so earlier states are
         # lost (ShareCoordinatorService.setupRecordPruning).
         self._is_pruned = table.topic == SHARE_STATE
         self._next = self._last = -1
@@ -52,9 +51,9 @@ class Completeness:
         self._since_ms = _BEFORE_ALL
         """The timestamp of the last record that a cleaner may have reached."""
         self._is_beyond = False
-        """Whether all records that a cleaner may have reached were seen."""
+        """Whether all records that a cleaner may have reached have been seen."""
         self._in_transaction: set[int] = set()
-        """Producers of records that a cleaner may have reached, with transactions that have no marker so far."""
+        """Producers of records that a cleaner may have reached, with transactions without a marker so far."""
         self._ended: set[int] = set()
         """Producers with a marker that no cleaner has reached."""
 
@@ -67,7 +66,7 @@ class Completeness:
                 self._note_times(batch, offsets, times)
 
     def behind(self, batch: pa.RecordBatch, times: INT64) -> None:
-        """Add rows after the requested moment; the first of them ends the answer."""
+        """Add rows after the requested time. The first of them ends the answer."""
         offsets = batch.column("offset").to_numpy()
         if not self._is_cut:
             self._is_cut = True
@@ -75,7 +74,7 @@ class Completeness:
         self._note_times(batch, offsets, times)
 
     def _begin(self) -> None:
-        """Start with the first rows: only then does a source report its log start."""
+        """Start with the first rows, because a source reports its log start only then."""
         if self._next < 0:
             self._next = 0 if self._is_pruned else self._context.log.start or 0
             self._last = self._next - 1
@@ -103,14 +102,14 @@ class Completeness:
             is_next_seen = count < len(offsets)
             is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
             self._is_beyond = is_next_seen or is_last_there
-            # A record that is missing just below the limit was written before the record that follows it.
+            # A record missing just below the limit was written before the next record.
             count += is_next_seen and not is_last_there
         if count:
             self._since_ms = max(self._since_ms, int(times[:count].max()))
         self._last = int(offsets[-1])
 
     def _note_transactions(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
-        """Note open transactions. A cleaner knows every marker: it removes an older value even because of a marker that
+        """Note open transactions. A cleaner knows all markers, and may remove an older value because of a marker that
         it has not reached."""
         if not {"producer_id", "transaction"} <= set(batch.schema.names):
             return
@@ -130,7 +129,7 @@ class Completeness:
 
     def _note_first_ends(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
         """Note the first marker of each producer that a cleaner has not reached: the transaction that it ends may have
-        lost all of its records; the records of later transactions are still there."""
+        lost all its records, but the records of later transactions still exist."""
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(is_marker & (offsets >= limit))
         producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()
@@ -148,7 +147,7 @@ class Completeness:
 
     @property
     def _limit(self) -> int | None:
-        """The offset up to which records may have been removed; None if unknown. A source reports it late."""
+        """The offset up to which records may have been removed; None if unknown. Sources report it late."""
         return None if self._is_pruned else self._context.log.cleaned_up_to
 
     def report(self) -> None:
@@ -181,7 +180,7 @@ class Completeness:
 
 
 def time_text(milliseconds: int) -> str:
-    """A moment as text, if it is in the years 1 to 9999."""
+    """A time as text, if it is in the years 1 to 9999."""
     if not YEAR_1_MS <= milliseconds <= YEAR_9999_END_MS:
         return f"{milliseconds} ms since 1970"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

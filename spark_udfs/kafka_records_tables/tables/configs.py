@@ -1,4 +1,4 @@
-"""Every config that was set for a topic, a broker, a group or a client metrics subscription."""
+"""Every config set for a topic, a broker, a group or a client metrics subscription."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kafka_records_tables.tables.declaration import REPLAYED, SHOW_SECRETS, Colu
 from kafka_records_tables.topics import METADATA
 
 RESOURCE_WORDS: Final = ("topic", "broker", "client-metrics", "group")
-"""The words of the column `resource_type`, as Kafka's tools spell them."""
+"""The values of the column `resource_type`, as spelled by Kafka's tools."""
 
 TABLE = Table(
     name="configs",

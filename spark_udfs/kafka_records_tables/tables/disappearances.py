@@ -1,4 +1,4 @@
-"""The reason why each record of an offset, a group or a member was deleted."""
+"""Why each record of an offset, a group or a member was deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time at which each offset and each group expires, and the tombstones that a clean-up at a given moment writes."""
+"""When each offset and each group expires, and the tombstones that a clean-up at a given time writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The findings of `checks` in one log partition of group records, and the facts about share groups that it needs."""
+"""The findings of `checks` in one log partition of group records, and the facts about share groups that `checks`
+needs."""
 
 from __future__ import annotations
 

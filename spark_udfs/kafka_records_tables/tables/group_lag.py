@@ -1,4 +1,4 @@
-"""The lag of each group over all partitions that it consumes."""
+"""The lag of each group, added up over all partitions that it consumes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ for each.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,7 +104,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 def _problems(rows: Any, groups: Any) -> Any:
-    """For each of `groups`, its problems with the numbers of partitions, sorted by the words of the problems."""
+    """For each of `groups`, its problems with the number of partitions of each, sorted by problem."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""The groups, as a group coordinator lists them after loading the log."""
+"""The groups as a group coordinator lists them after loading the log."""
 
 from __future__ import annotations
 

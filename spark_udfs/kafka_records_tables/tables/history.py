@@ -1,4 +1,4 @@
-"""The committed offsets over time: the span of time in which each was valid."""
+"""The committed offsets over time: the time span in which each was valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes raw rows before they reach a table: counts them, stops at the requested moment, and checks for gaps in the
+"""Processes raw rows before they reach a table: counts them, stops at the requested time, and checks for gaps in the
 offsets."""
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ _NO_TIMESTAMP: Final = -1
 
 
 class IncomingRows:
-    """Raw rows on their way into a table: the rows that the table uses, up to the requested moment, and only of the
-    requested groups.
+    """Selects the raw rows that a table uses, up to the requested time and only of the requested groups.
 
-    Counts records and markers. If the answer depends on records that a cleaner has removed, a note says from where on
-    it is complete (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is damage, because
-    its answer is empty. Raises ValueError for a row without a timestamp if one is needed.
+    Counts records and markers. If the answer depends on records that a cleaner has removed, a note says from where it
+    is complete (`Table.is_history`, `Question.as_of_ms`). A log without any record of a known type counts as damage,
+    because its answer would be empty. Raises ValueError for a row without a timestamp if one is needed.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
@@ -37,9 +36,9 @@ class IncomingRows:
         self._completeness = Completeness(context, table)
         self._known = _KnownTypes(context, table)
         self._cut_at: int | None = None
-        """The offset of the first record after the requested moment."""
+        """The offset of the first record after the requested time."""
         self._later: pa.RecordBatch | None = None
-        """Rows after the requested moment that `Completeness` has not seen yet."""
+        """Rows after the requested time that `Completeness` has not seen yet."""
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The rows of the next batch that the table uses; None if there are none."""
@@ -78,7 +77,7 @@ class IncomingRows:
         return batch.slice(0, first)
 
     def look_beyond(self) -> None:
-        """Check the rows after the moment, once the table has all earlier rows. These rows show what is missing."""
+        """Check the rows after the requested time, once the table has all earlier rows. They show what is missing."""
         if self._later is None:
             return
         times = _times(self._later, self._context)
@@ -89,23 +88,23 @@ class IncomingRows:
 
     @property
     def is_done(self) -> bool:
-        """Whether the requested moment has been passed, and it is known what is missing."""
+        """Whether the requested time has passed and it is known what is missing."""
         return self._cut_at is not None and self._completeness.is_known
 
     def finish(self) -> None:
         """Report what was found, at the end of the log or when `is_done`."""
         if self._cut_at is not None:
-            # Unreadable places after the end of the result do not hide any marker that matters for the result.
+            # Unreadable places after the end of the result do not hide markers that matter for the result.
             self._context.log.holes[:] = [hole for hole in self._context.log.holes if hole < self._cut_at - 1]
         self._completeness.report()
         self._known.report()
 
 
 class _KnownTypes:
-    """Whether a log has a record of a type that the package knows. Others are skipped, as coordinators do."""
+    """Whether a log has any record of a type that the package knows. Others are skipped, as coordinators do."""
 
     def __init__(self, context: Context, table: Table) -> None:
-        # Imported here: modules that decode keys load slowly, and a kept answer does not need them.
+        # Imported here because modules that decode keys load slowly, and a kept answer does not need them.
         from kafka_records_tables.coordinator.records.decoded_records import schemas
 
         self._context = context
@@ -114,7 +113,7 @@ class _KnownTypes:
         self._is_known = False
 
     def look_for(self, batch: pa.RecordBatch) -> None:
-        """Check a batch, until such a record is found. Records whose keys have no type have findings of their own."""
+        """Check a batch, until such a record is found. Records whose keys have no type have their own findings."""
         if self._is_known:
             return
         from kafka_records_engine.columns.framing_in_columns import prefix_column
@@ -155,7 +154,7 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
 
 
 def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with a null time if they have none (`RecordBatch.NO_TIMESTAMP`)."""
+    """The rows, with a null time for rows without a time (`RecordBatch.NO_TIMESTAMP`)."""
     names = batch.schema.names
     if "timestamp_ms" not in names:
         return batch
@@ -168,7 +167,7 @@ def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
-    """The rows about some groups, and the control rows, which are about a producer."""
+    """The rows about some groups, and control rows, which are about producers."""
     if context.question.groups is None:
         return batch
     from kafka_records_engine.columns.framing_in_columns import begins_with

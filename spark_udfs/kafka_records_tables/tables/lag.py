@@ -1,4 +1,4 @@
-"""How far the committed offset of each group is behind the end of the log that it consumes."""
+"""How far each group's committed offset is behind the end of the log that it consumes."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ What the logs do not show: offsets that consumers have not committed yet, or kee
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -297,14 +297,14 @@ def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
 
 
 def _placed(rows: Any) -> Any:
-    """The rows with a number instead of an unknown log partition, because a null joins with no row."""
+    """The rows with a number in place of an unknown log partition, because nulls do not join."""
     at = rows.schema.get_field_index("log_partition")
     return rows.set_column(at, rows.schema.field(at), rows["log_partition"].fill_null(_UNKNOWN_PLACE))
 
 
 def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
-    """Topics that groups consume but that the user may not describe, each with a finding; `parts` are columns of the
-    topics that groups consume."""
+    """Topics that groups consume but that the user may not describe. Reports a finding for each. `parts` are columns
+    with the topics that groups consume."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -317,18 +317,18 @@ def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
 
 
 def end_offsets(ends: Any) -> Any:
-    """For rows of `log_ends`, the offset up to which the lag of consumers counts."""
+    """For rows of `log_ends`, the offset up to which consumer lag is counted."""
     import pyarrow.compute as pc
 
-    # Only brokers report the last stable offset, and their high watermark is the current one.
+    # Only brokers report the last stable offset, and their high watermark is current.
     is_told_by_a_broker = pc.is_valid(ends["last_stable_offset"])
     in_files = pc.coalesce(ends["log_end_offset"], ends["high_watermark"])
     return pc.if_else(is_told_by_a_broker, ends["high_watermark"], in_files)
 
 
 def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> Any:
-    """The partitions that members have without a commit of their group: those with offsets to consume, and those whose
-    end is unknown."""
+    """The partitions that members have without a commit of their group, if there are offsets to consume or the end is
+    unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -351,7 +351,7 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
 
 
 def _judged(rows: Any, hidden: Any) -> Any:
-    """The lag in offsets and the problem of each row, from commits next to what is known about their logs."""
+    """The lag in offsets and the problem of each row, from commits and what is known about their logs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

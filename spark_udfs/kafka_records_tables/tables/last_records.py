@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LastRecords(NamedTuple):
-    """Decoded records, which include the last one of each key."""
+    """Decoded records, which include the last record of each key."""
 
     found: DecodedRecords
     types: tuple[int, ...]
@@ -28,10 +28,10 @@ class LastRecords(NamedTuple):
 
 
 class LastOfKeyReader(RecordReader):
-    """A reader of the last records for each value of the field `key` of their keys.
+    """A reader of the last record for each value of the key field `key`.
 
-    `names` are the names of the records, `folder` is the folder of their specs. Reports records that cannot be used:
-    `about` describes keys that cannot be read, and `left_out` says what is left out if the last value cannot be read.
+    `names` are the names of the records; `folder` is the folder of their specs. Reports unusable records: `about`
+    describes unreadable keys, and `left_out` says what is left out if the last value is unreadable.
     """
 
     last_of_key = True

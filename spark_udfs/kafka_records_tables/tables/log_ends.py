@@ -1,4 +1,4 @@
-"""The beginnings and ends of the logs of a source."""
+"""The starts and ends of the logs of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of each log, how far it is cleaned, what delays its cleaner, and what a coordinator has to load."""
+"""The files of each log, how far it has been cleaned, what delays its cleaner, and what a coordinator has to load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ CLEANER: Final = "cleaner"
 _HELD_BY: Final = (OPEN_TRANSACTION, ACTIVE_SEGMENT, DIRTY_RATIO, CLEANER)
 
 _COMPACTED: Final = (OFFSETS, TRANSACTIONS)
-"""The coordinators' topics that a cleaner compacts; the beginning of the topic of share groups is deleted instead."""
+"""The coordinators' topics that are compacted. In the topic of share groups, the start of the log is deleted
+instead."""
 
 _RECORDS: Final = ("loaded_offsets", "loaded_share_state", "loaded_transactions")
 
@@ -131,7 +132,7 @@ Settings of topics are ignored, and open transactions are found only in the coor
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
 
     from kafka_records_engine.findings import UNMADE_CHECKS, Finding
@@ -162,10 +163,10 @@ def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Cleanable(NamedTuple):
-    """How far a log is cleaned, and what its cleaner may clean."""
+    """How far a log has been cleaned, and what a cleaner may clean."""
 
     start: int
-    """The offset up to which it is cleaned."""
+    """The offset up to which it has been cleaned."""
     end: int
     """The offset up to which a cleaner may clean now."""
     files: Sequence[Mapping[str, Any]]
@@ -178,13 +179,13 @@ class Cleanable(NamedTuple):
 
     @property
     def counted_bytes(self) -> int:
-        """The bytes that the dirty ratio refers to."""
+        """The number of bytes to which the dirty ratio refers."""
         return self.clean_bytes + self.dirty_bytes
 
 
 def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None:
-    """How far a log (`topic`, `sizes`, `cleaner_offset`) is cleaned and may be cleaned given the start of its first
-    open transaction, `open_from`; None if no cleaner compacts the log, or if it has no files."""
+    """How far a log (`topic`, `sizes`, `cleaner_offset`) has been cleaned and may be cleaned, given the start of its
+    first open transaction, `open_from`; None if the log is not compacted or has no files."""
     sizes = log["sizes"]
     is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
     if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):
@@ -205,7 +206,7 @@ def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None
 
 
 def _cleaning(found: Cleanable | None) -> dict[str, Any]:
-    """The columns about a cleaner."""
+    """The columns about cleaning."""
     if found is None:
         return {}
     percent = 100 * found.dirty_bytes // found.counted_bytes if found.counted_bytes else None

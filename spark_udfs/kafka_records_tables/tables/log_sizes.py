@@ -1,5 +1,4 @@
-"""The sizes of the files of logs, and the offsets up to which they are cleaned. This table is an input of
-`log_files`."""
+"""The file sizes of logs, and the offsets up to which they have been cleaned. This table is an input of `log_files`."""
 
 from __future__ import annotations
 

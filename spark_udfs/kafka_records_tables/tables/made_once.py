@@ -1,4 +1,4 @@
-"""Computes results that several tables need only once, for all tables that share a reading."""
+"""Computes results that several tables need, once for all tables that share a reading."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _Maker = TypeVar("_Maker", bound="Maker[Any]")
 
 
 class Maker(Protocol[_Made_co]):
-    """Receives raw rows and makes results from them: batches as rows arrive, or one result at the end."""
+    """Receives raw rows and produces results from them: lots as rows arrive, or one result at the end."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[_Made_co]:
-        """Add the raw rows that follow; and return the results that are ready."""
+        """Add the raw rows that follow, and return the results that are ready."""
 
     def rest(self) -> Iterable[_Made_co]:
         """The remaining results, at the end of the log."""
 
 
 class MadeOnce(Generic[_Maker, _Made]):
-    """The results of a maker, with its findings. Tables that share a reading, name the same `what` and have the same
-    requested groups and moment get the same objects, which must not be changed.
+    """The results of a maker, with its findings. Tables that share a reading and have the same `what`, requested groups
+    and time get the same objects, which must not be changed.
 
     The maker gets its rows from the first of these tables, which is the first to receive each batch and to reach the
-    end; the findings are repeated for each table.
+    end. The findings are repeated for each table.
     """
 
     def __init__(self, what: Hashable, make: Callable[[Context], _Maker], context: Context) -> None:
@@ -48,11 +48,11 @@ class MadeOnce(Generic[_Maker, _Made]):
 
     @property
     def maker(self) -> _Maker:
-        """The maker that all of the tables share: before the first rows, each table may add its requirements."""
+        """The maker shared by these tables. Before the first rows, each table may add its requirements."""
         return self._making.maker
 
     def take(self, batch: pa.RecordBatch) -> list[_Made]:
-        """Add the raw rows that follow; returns the results that this table does not have yet."""
+        """Add the raw rows that follow. Returns the results that this table does not have yet."""
         if self._is_first:
             self._making.made += self._making.maker.take(batch)
         self._found.catch_up()
@@ -74,15 +74,15 @@ class _Making(Generic[_Maker, _Made]):
     def __init__(self, maker: _Maker, context: Context) -> None:
         self.maker = maker
         self.context = context
-        """The findings, which each of the tables repeats."""
+        """The findings, which each table repeats."""
         self.made: list[_Made] = []
         """The results that at least one table has not taken yet."""
         self.is_over = False
         self._had: list[int] = []
-        """The number of results that each table has taken."""
+        """How many results each table has taken."""
 
     def add(self) -> int:
-        """Add a table, and return its number."""
+        """Add a table and return its number."""
         self._had.append(0)
         return len(self._had) - 1
 

@@ -1,4 +1,4 @@
-"""The members of the groups, as a group coordinator has them after loading the log."""
+"""The members of groups, as a group coordinator knows them after loading the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The producers with an open transaction in each log, according to the logs themselves. This table is an input of
+"""The producers with open transactions in each log, according to the logs. This table is an input of
 `open_transactions`."""
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ DESCRIBE.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -201,7 +201,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
-    """The newest time that the source reports for a copy; the current time for running brokers and directories."""
+    """The newest time that the source reports for a copy; the current time for running brokers and data directories."""
     import pyarrow.compute as pc
 
     columns = [pending["since_timestamp_ms"], entries["start_timestamp_ms"], entries["last_update_timestamp_ms"]]
@@ -211,7 +211,7 @@ def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
 
 
 def _say_moment(late: int, moment: int, context: Context) -> None:
-    """Report a note if transactions are late now that were not late at that moment."""
+    """Report a note if transactions are late now that were not late at that time."""
     from kafka_records_engine.findings import JUDGED_AS_OF, Finding
     from kafka_records_runtime.errors import plural
     from kafka_records_tables.tables.completeness import time_text
@@ -237,7 +237,7 @@ class _Producer:
     """By transactional id."""
 
     def add(self, entry: _Row) -> None:
-        """Set what is known about a transactional id, instead of what was known before."""
+        """Replace what is known about a transactional id."""
         self.entries[entry["transactional_id"]] = {name: entry[name] for name in _OF_ENTRY}
 
     def rows(self, now: int) -> Iterator[_Row]:
@@ -265,7 +265,7 @@ class _Producer:
                 yield {"holds_back": [], **_answered_for(entry, now)}
 
     def _left(self, log: _Row, opened: list[_Row], now: int) -> _Row:
-        """The columns of a transaction that belongs to no transactional id, as far as they are known."""
+        """The columns of a transaction without a transactional id, as far as they are known."""
         entry: _Row = next(iter(self.entries.values()), {})
         is_known = not opened or any(row["has_entries"] for row in opened) or bool(self.entries)
         rule: str | None = NO_ENTRY

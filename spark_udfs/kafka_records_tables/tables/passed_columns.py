@@ -1,4 +1,4 @@
-"""The base class of readers that return the columns of a source as they are."""
+"""The base class of readers that return the columns of a source unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The commits whose transactions are open at the end of the log: unstable offsets, as a group coordinator calls
-them."""
+"""The commits whose transactions are open at the end of the log, which group coordinators call unstable offsets."""
 
 from __future__ import annotations
 

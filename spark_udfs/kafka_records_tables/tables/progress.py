@@ -162,7 +162,7 @@ the window. A group that has never committed has no row.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     from kafka_records_tables.tables.moving import polls, states
 
     told = parts["commit_progress"]

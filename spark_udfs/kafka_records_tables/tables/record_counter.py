@@ -30,7 +30,7 @@ _KEPT: Final = ("offset", "key", "value")
 
 
 class RecordCounter(TableReader):
-    """The reader of the inputs of `log_files`. Keys are compared as bytes, as a cleaner does; memory grows with their
+    """The reader of the inputs of `log_files`. Keys are compared as bytes, as by a cleaner. Memory grows with their
     number."""
 
     every_type = True
@@ -39,13 +39,13 @@ class RecordCounter(TableReader):
         self._context = context
         self._latest = Latest(_KEPT)
         self._undecided = Latest(_KEPT)
-        """By producer: records of open transactions, and those whose marker is unknown."""
+        """By producer: the records of open transactions and of transactions with an unknown marker."""
         # A record with an unknown outcome counts as committed, because nothing else depends on the outcome here.
         assumed = replace(context, question=replace(context.question, assume="committed"))
         self._resolver = TransactionResolver(assumed, tombstones_at_once=False, last_of_key=True)
         self._records = self._markers = 0
         self._open: dict[int, int] = {}
-        """By producer, the first record of its transaction while there is no marker."""
+        """By producer, the first record of its transaction as long as there is no marker."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._note_transactions(batch)
@@ -85,7 +85,7 @@ class RecordCounter(TableReader):
 
     def _note_transactions(self, batch: pa.RecordBatch) -> None:
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
-        # A source without markers may know how a transaction ended (`TransactionResolver.rest`).
+        # A source without markers may report how a transaction ended (`TransactionResolver.rest`).
         is_over = pc.is_in(batch.column("transaction"), pa.array([NONE, COMMITTED, ABORTED]))
         is_part = pc.fill_null(pc.invert(pc.or_kleene(is_over, pc.is_null(batch.column("transaction")))), False)
         is_part = is_part.to_numpy(zero_copy_only=False) & ~is_marker

@@ -1,4 +1,4 @@
-"""A reader of the records of some types, the base class of most readers."""
+"""A reader of records of some types, the base class of most readers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class RecordReader(TableReader):
-    """Passes control rows and the records called `names` to `add`. `folder` is the folder of their specs. Records whose
-    keys have no type are reported, with the consequence `without_type`.
+    """Passes control rows and the records named in `names` to `add`. `folder` is the folder of their specs. Records
+    whose keys have no type are reported with the consequence `without_type`.
     """
 
     def __init__(self, context: Context, folder: str, names: Sequence[str], without_type: str) -> None:
@@ -30,5 +30,5 @@ class RecordReader(TableReader):
         return self.add(rows) if rows.num_rows else ()
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        """Add the rows that follow; returns the rows of the table that are known by now."""
+        """Add the rows that follow. Returns the rows of the table that are known by now."""
         raise NotImplementedError

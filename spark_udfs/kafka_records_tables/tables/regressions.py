@@ -1,4 +1,4 @@
-"""The commits that moved an offset backwards, and the explanation of each of them."""
+"""The commits that moved an offset backwards, each with an explanation."""
 
 from __future__ import annotations
 

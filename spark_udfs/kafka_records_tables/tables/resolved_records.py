@@ -1,4 +1,4 @@
-"""Returns every record as a row, decoded in columns; only records that wait for the end of their transaction are kept
+"""Returns every record as a row, decoded into columns. Only records that wait for the end of their transaction are kept
 in memory."""
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 OUTCOME: Final = "outcome"
-"""The column that `ResolvedRecords` adds: how the transaction of the record ended (`transactions_settled`)."""
+"""The column that `ResolvedRecords` adds: how the record's transaction ended (`transactions`)."""
 
 _ROWS: Final = 16_384
-"""Rows that are decoded together."""
+"""The number of rows to decode together."""
 
 
 class ResolvedRecords:
     """Returns every record decoded, with its OUTCOME, a few thousand at a time. A record of a transaction is returned
-    after the marker that ends it, or at the end. Raises what `transactions_settled.TransactionResolver` raises."""
+    after the marker that ends it, or at the end. Raises the same errors as `transactions.TransactionResolver`."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas

@@ -33,12 +33,12 @@ class CommitsAtEnd(NamedTuple):
     last: Deciding | None
     """The last commits; None if there were no commits."""
     pending: frozenset[CommitKey]
-    """The partitions with a commit in an open transaction and no tombstone after it; empty if no table needs them."""
+    """The partitions with a commit in an open transaction and no later tombstone; empty if no table needs them."""
 
 
 class SettledCommits:
-    """Gathers commits. Tables that share a reading share the result. Reports the commits that should decide but cannot
-    be used; keys without a type are left to the table. With `with_pending` it finds pending offsets."""
+    """Collects commits. Tables that share a reading share the result. Reports commits that should decide but are
+    unusable; the table handles keys without a type. With `with_pending`, it finds pending offsets."""
 
     def __init__(self, context: Context, *, with_pending: bool = False) -> None:
         self._once: MadeOnce[_Maker, CommitsAtEnd] = MadeOnce(SettledCommits, _Maker, context)

@@ -1,4 +1,4 @@
-"""The topic partitions in which share groups have state, according to the group coordinator."""
+"""The partitions in which share groups have state, according to the group coordinator."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ Start offset and lag are null until the group first reads the partition.
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows that `TABLE.rules` describes."""
+    """The rows described in `TABLE.rules`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

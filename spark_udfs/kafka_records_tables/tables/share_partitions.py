@@ -1,4 +1,4 @@
-"""The share partitions, with their state as a share coordinator has it after loading the log."""
+"""The share partitions with their state, as a share coordinator knows it after loading the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts the rows of an answer for display, faster than Arrow does."""
+"""Sorts the rows of an answer for display, faster than Arrow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 
 _FEW: Final = 10_000
-"""The number of rows up to which Arrow sorts as fast as this module."""
+"""The number of rows up to which Arrow sorts equally fast."""
 
 _MOST: Final = 2**62
 
 
 def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows sorted by the given columns, as `pyarrow.Table.sort_by` sorts them: null is last, equal rows keep their
+    """The rows sorted by the given columns as by `pyarrow.Table.sort_by`: null is last, and equal rows keep their
     order."""
     if len(rows) > _FEW and is_sorted(rows, names):
         return rows
@@ -35,7 +35,7 @@ def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def is_sorted(rows: pa.Table, names: Sequence[str]) -> bool:
-    """Whether rows are already sorted by the given columns, with null last. This check is much faster than sorting."""
+    """Whether rows are already sorted by the given columns, with null last. Much faster than sorting."""
     count = len(rows)
     if count < 2:
         return True
@@ -64,7 +64,7 @@ def _flags(column: pa.ChunkedArray) -> FLAGS:
 
 def _numbers(column: pa.ChunkedArray) -> INT64 | None:
     """Non-negative numbers in the order of the values; None for values that are neither strings nor integers, and for
-    integers that are too far apart."""
+    integers too far apart."""
     numbers: INT64
     if pa.types.is_string(column.type):
         encoded = column.dictionary_encode().unify_dictionaries()

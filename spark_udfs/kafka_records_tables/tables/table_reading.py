@@ -1,4 +1,4 @@
-"""Computes one table over one log partition: from raw rows to rows of the table."""
+"""Computes one table over one log partition, from raw rows to rows of the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableReading:
-    """Passes raw rows of one log partition to the reader of a table; findings go to the context."""
+    """Passes the raw rows of one log partition to a table's reader. Findings go to the context."""
 
     def __init__(self, table: Table, context: Context) -> None:
         self._table = table
@@ -28,7 +28,7 @@ class TableReading:
         """Whether all rows of the table have been returned, which may be before the end of the log."""
 
     def take(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
-        """Add the raw rows that follow, None at the end of the log; returns the rows of the table that are known by
+        """Add the raw rows that follow, or None at the end of the log. Returns the rows of the table that are known by
         now."""
         if batch is not None and not self._reader.is_done:
             incoming = self._incoming
@@ -63,8 +63,8 @@ class TableReading:
 def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of a table, as batches of `Table.schema` in no particular order.
 
-    `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow` passes
-    to a function.
+    `batches` are the raw rows of one log partition, in order, each offset once. `mapInArrow` passes batches in the same
+    form.
     """
     reading = TableReading(table, context)
     while not reading.is_over:

@@ -1,4 +1,4 @@
-"""The transactional ids, as a transaction coordinator has them at the end of the log."""
+"""The transactional ids, as a transaction coordinator knows them at the end of the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES: Final = (
     "Dead",
     "PrepareEpochFence",
 )
-"""The words of the column `state`, as Kafka's tools spell them (`TransactionState`)."""
+"""The values of the column `state`, as spelled by Kafka's tools (`TransactionState`)."""
 
 TABLE: Final = Table(
     name="transactions",

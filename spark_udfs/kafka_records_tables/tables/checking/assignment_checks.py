@@ -1,8 +1,8 @@
 """Checks that the assignments of a group are consistent: every partition once, to an existing member (KIP-848).
 
-An assignor of the broker assigns every partition of every topic that a member subscribes to, each once
-(`UniformAssignor`, `RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). In classic
-groups, a member computes the assignments; in a share group, several members may have the same partition.
+A broker-side assignor assigns every partition of every subscribed topic exactly once (`UniformAssignor`,
+`RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). In classic groups, a member computes
+the assignments; in a share group, several members may have the same partition.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _SAYS: Final = {CURRENT: "current", TARGET_OF_MEMBER: "target"}
 
 
 class _Part(NamedTuple):
-    """A partition by the id of its topic, or a task by its subtopology."""
+    """A partition, with its topic id, or a task, with its subtopology."""
 
     of: str
     number: int
 
 
 def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator[CheckRow]:
-    """The problems of one group whose records could all be decoded."""
+    """The problems of a group whose records could all be decoded."""
     if group.kind not in (CONSUMER, SHARE, STREAMS):
         return
     for role in (TARGET_OF_MEMBER, CURRENT):
@@ -117,7 +117,7 @@ def _twice(
     events: Mapping[str, Event],
     topics: Topics,
 ) -> Iterator[CheckRow]:
-    """Yields rows in log order, so that the record shown is the one that assigns a partition for the second time."""
+    """Yields rows in log order, so that they show the record that assigns a partition for the second time."""
     owners: dict[_Part, str] = {}
     for member_id in sorted(shares, key=lambda member: events[member].offset):
         for part in sorted(shares[member_id]):

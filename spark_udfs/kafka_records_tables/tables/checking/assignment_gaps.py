@@ -1,9 +1,8 @@
-"""Finds partitions that the target assignment of a group leaves out, although its assignor should assign everything.
+"""Finds partitions that are missing in a group's target assignment, although its assignor should assign everything.
 
-The numbers of partitions are known from running brokers, from groups of brokers before 4.1, from the lists of
-initialized partitions of a share group, and from the topology of a streams group as far as it fixes them. Since 4.1 a
-group keeps only a hash of its topics (`metadataHash`). The record of partitions that streams groups once had (type 18)
-was never released.
+Partition counts are known from running brokers, from groups of brokers before 4.1, from a share group's lists of
+initialized partitions, and from a streams group's topology as far as it determines them. Since 4.1 a group keeps only a
+hash of its topics (`metadataHash`). The partition record that streams groups once had (type 18) was never released.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ PICKED: Final = {
         "subtopologies.repartition_source_topics.partitions",
     ),
 }
-"""The fields of each record that are needed in addition to the replay and to `named_topics.PICKED`."""
+"""The fields of each record that are needed in addition to those of the replay and `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
 """States in which a new target assignment is about to be computed."""
@@ -56,18 +55,18 @@ _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a
 _NO_STATE: Final = "because they have no share state yet: the next heartbeat of a member requests it"
 
 Ranges = list[tuple[int, int]]
-"""Numbers of partitions, first and last."""
+"""Ranges of partition numbers, first and last."""
 
 
 class Topics(NamedTuple):
     """Facts about topics."""
 
     names: Mapping[str, str]
-    """The names of topics by id, including deleted topics."""
+    """Topic names by id, including deleted topics."""
     now: Mapping[str, str]
-    """The names of the present topics, by id."""
+    """The names of existing topics, by id."""
     counts: Mapping[str, int]
-    """The present numbers of partitions, by name."""
+    """The present partition counts, by name."""
 
 
 class LeftOut(NamedTuple):
@@ -78,11 +77,11 @@ class LeftOut(NamedTuple):
     ranges: Ranges
     level: str
     why: str
-    """The reason, as the end of the sentence about these partitions or tasks."""
+    """The reason, as the end of a sentence about these partitions or tasks."""
 
 
 def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
-    """The gaps of a group with members whose records could all be decoded; `assigned` has all numbers in its target
+    """The gaps of a group with members whose records could all be decoded. `assigned` has all numbers in its target
     assignments, by topic or subtopology."""
     if group.kind == SHARE:
         return _of_share_group(group, assigned, topics)
@@ -91,7 +90,7 @@ def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> 
 
 
 def subtopologies(group: Group) -> Collection[str] | None:
-    """The subtopologies of a streams group; None if no record has its topology."""
+    """The subtopologies of a streams group; None if no record contains its topology."""
     told = _topology(group)
     return None if told is None else [subtopology_id for subtopology_id, *_ in told]
 
@@ -116,27 +115,27 @@ def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expec
 
 
 def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str, str]:
-    """The level of a gap in a target assignment, and the end of the sentence about it."""
+    """The level of a gap in a target assignment, and the end of a sentence about it."""
     if group.state in UNDER_WAY:
         return TRANSIENT, f"while the group is {group.state}"
     if _may_be_brought_along(group):
         return TRANSIENT, _BROUGHT_ALONG
     if group.kind == STREAMS and not any(assigned.values()):
-        # The target assignment is empty while a source or internal topic is missing (`TargetAssignmentBuilder` of
-        # streams groups), and records do not show whether one is missing.
+        # As long as a source or internal topic is missing, the target assignment is empty (`TargetAssignmentBuilder` of
+        # streams groups). Records do not show whether one is missing.
         return TRANSIENT, _NOT_READY
     return BROKEN, _WITH_MEMBERS
 
 
 def _may_be_brought_along(group: Group) -> bool:
-    """Whether the target assignment may come from the classic members of the group, who assigned it among themselves.
+    """Whether the target assignment may come from the group's classic members, which made it themselves.
 
-    A classic group that becomes one of the consumer protocol keeps that assignment as its target, and its generation as
-    its epoch, until the next assignment (`ConsumerGroup.fromClassicGroup`). A member that replaces a static one, or
-    that subscribes by an expression, need not cause one. The members keep that epoch as their previous epoch too; a
-    member that joins later has 0 there. So if a member reached the target from an earlier epoch, an assignor of the
-    broker made it. If no member has reached it yet, the log does not distinguish the two while the group has a classic
-    member.
+    A classic group that is converted to the consumer protocol keeps that assignment as its target, and its generation
+    as its epoch, until the next assignment (`ConsumerGroup.fromClassicGroup`). A member that replaces a static one, or
+    that subscribes by regular expression, does not necessarily cause one. The members also keep that epoch as their
+    previous epoch; for a member that joins later, it is 0. So if a member reached the target from an earlier epoch, a
+    broker-side assignor made it. If no member has reached it yet, the log does not distinguish the two as long as the
+    group has a classic member.
     """
     if group.kind != CONSUMER:
         return False
@@ -149,7 +148,7 @@ def _may_be_brought_along(group: Group) -> bool:
 
 
 def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:
-    """The ranges of missing numbers below `end`; numbers may be hostile and far apart."""
+    """The ranges of missing numbers below `end`. Numbers may be invalid and far apart."""
     expected = 0
     for number in (*sorted(number for number in numbers if 0 <= number < end), end):
         if number > expected:
@@ -161,13 +160,13 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
     remembered, subscribed = _remembered(group), _subscribed(group)
     counted = {of: topics.counts[name] for of, name in topics.now.items() if name in topics.counts}
     wanted = [of for of in sorted(remembered.keys() | counted) if topics.names.get(of) in subscribed]
-    # The next assignment drops a topic without subscribers, regardless of its present number of partitions.
+    # The next assignment drops a topic without subscribers, regardless of its present partition count.
     is_over = {of for of in assigned if topics.names.get(of) not in (None, *subscribed)}
     return {of: (0, 0) if of in is_over else (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
 
 
 def _remembered(group: Group) -> dict[str, int]:
-    """The numbers of partitions of topics, by topic id, that a group of a broker before 4.1 remembers."""
+    """By topic id, the partition counts that a group of a broker before 4.1 stores."""
     found: dict[str, int] = {}
     event = group.record(TOPICS)
     if event is not None and event.value:
@@ -176,7 +175,7 @@ def _remembered(group: Group) -> dict[str, int]:
 
 
 def _subscribed(group: Group) -> set[str]:
-    """The topics that members subscribe to by name, or by a resolved expression."""
+    """The topics that members subscribe to by name or by a resolved regular expression."""
     found: set[str] = set()
     resolved = {regex: event.value.topics for regex, event in group.of_role(REGEX).items() if event.value}
     for event in group.of_role(MEMBER).values():
@@ -188,7 +187,7 @@ def _subscribed(group: Group) -> set[str]:
 
 
 def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
-    """The numbers of tasks by subtopology: as many as the largest topic it reads has partitions, and at least one
+    """The number of tasks by subtopology: the partition count of its largest input topic, and at least one
     (`InternalTopicManager.computeNumberOfTasks`)."""
     found: dict[str, tuple[int, int]] = {}
     for subtopology_id, sources, repartitions, partitions in _topology(group) or ():
@@ -198,8 +197,8 @@ def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
 
 
 def _topology(group: Group) -> list[tuple[Any, ...]] | None:
-    """For each subtopology, its id, the topics it reads, and its repartition topics with the number of partitions that
-    the topology wants; 0 if that follows from other topics."""
+    """For each subtopology, its id, the topics it reads, and its repartition topics with the partition counts that the
+    topology requires, or 0 if these depend on other topics."""
     event = group.record(TOPOLOGY)
     if event is None or not event.value:
         return None
@@ -213,7 +212,7 @@ def _topology(group: Group) -> list[tuple[Any, ...]] | None:
 
 
 def _of_share_group(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
-    """The partitions that the assignor gets: those with state, each of which it gives to one member or more
+    """Checks the partitions with state, because the assignor gives each of these to one or more members
     (`SimpleAssignor`)."""
     state, target = group.record(SHARE_STATE), group.record(SHARE_TARGET)
     if state is None or not state.value:

@@ -1,4 +1,4 @@
-"""Rows of the inputs of `checks`, before they become batches."""
+"""Rows of the inputs of `checks`, before they are put into batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 8192
 
 
 class CheckRow(NamedTuple):
-    """A problem or a fact; the fields are the columns of the same names."""
+    """A problem or a fact. The fields are the columns of the same names."""
 
     check: str | None = None
     level: str | None = None

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 STOPS: Final = "no coordinator can load this log: it stops at this record"
-"""The reaction of a group or share coordinator to a record that it cannot read (`CoordinatorLoaderImpl`)."""
+"""How a group or share coordinator reacts to a record that it cannot read (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""A function that returns, for some keys, the names that determine the partition of the topic."""
+"""A function that returns, for some keys, the names that determine their partition of the topic."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Records of one kind; the first one is shown."""
+    """Records of one kind, of which the first is shown."""
 
     offset: int
     timestamp_ms: int | None
@@ -57,9 +57,9 @@ def _too_few(context: Context, asked: int) -> Finding:
 
 
 class RecordChecks:
-    """Checks all records of a log partition, in their order.
+    """Checks all records of a log partition in order.
 
-    `owner` is the column of CheckRow that holds the first field of keys: `group_id` or `transactional_id`.
+    `owner` is the column of CheckRow with the first field of keys: `group_id` or `transactional_id`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RecordChecks:
         return found
 
     def look_at(self, found: DecodedRecords) -> Iterator[CheckRow]:
-        """The problems that become separate rows. The other problems are gathered, and `rest` returns them."""
+        """The problems that become separate rows. Other problems are collected, and `rest` returns them."""
         yield from self._undecodable(found)
         self._look_for_unknown_types(found)
         for number, records in found.columns.records.items():
@@ -114,7 +114,7 @@ class RecordChecks:
                 self._look_for_unread(found, number, rows, keys)
 
     def rest(self) -> Iterator[CheckRow]:
-        """The gathered problems, and those that the source found; after all batches."""
+        """The collected problems and those that the source found. Call this after all batches."""
         context = self._context
         for number, seen in self._unknown.items():
             records = plural(seen.count, "record")
@@ -189,8 +189,8 @@ class RecordChecks:
                 self._gather(self._unread, (owner, number, version), found, row, count)
 
     def _unread_row(self, owner: str | None, number: int, version: int | None, seen: _Seen) -> CheckRow:
-        """The row about gathered records that a release does not read: those with values of a `version`, or all records
-        of a type."""
+        """The row about collected records that a release does not read: those with values of a `version`, or all
+        records of a type."""
         release, topic = str(self._release), self._context.topic
         told = unread_type(release, topic, number) if version is None else unread(release, topic, number, version)
         assert told is not None
@@ -217,7 +217,7 @@ def _time(found: DecodedRecords, row: int) -> int | None:
 
 
 def _distinct(names: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Each name with the row of its first occurrence, and the number of its occurrences."""
+    """Each name, with the row of its first occurrence and its number of occurrences."""
     encoded = names.dictionary_encode()
     numbers, firsts, counts = np.unique(encoded.indices.to_numpy(), return_index=True, return_counts=True)
     texts = encoded.dictionary.to_pylist()

@@ -1,8 +1,8 @@
-"""The records of coordinators that each release of Kafka reads, and the versions of their values.
+"""The coordinators' records that each Kafka release reads, with the versions of their values.
 
-The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from what their
-brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
-only commits and classic groups, even if its jars contain more specs. This module imports nothing heavy.
+The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from the defaults
+of their brokers: before 4.0, the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows only
+commits and classic groups, even if its jars contain more specs. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
-"""The releases that are known, oldest first."""
+"""The known releases, oldest first."""
 
 _LAST_OF: Final = {2: 8, 3: 9}
 """The last minor releases before 3.0 and 4.0."""
@@ -25,7 +25,7 @@ def known_release(release: str) -> str | None:
 
 
 def is_release(release: str) -> bool:
-    """Whether the release exists and is known here: from the first to the last of RELEASES."""
+    """Whether the release exists and is between the first and the last of RELEASES."""
     numbers = _numbers(release)[:2]
     is_there = numbers[1] <= _LAST_OF.get(numbers[0], numbers[1])
     return is_there and _numbers(RELEASES[0]) <= numbers <= _numbers(RELEASES[-1])
@@ -54,34 +54,34 @@ _HIGHEST: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {
     (OFFSETS, 2): {"2.8": 3, "3.5": 4},
     (TRANSACTIONS, 0): {"2.8": 0, "3.5": 1},
 }
-"""The highest version of values, by the release from which it applies; 0 for all other records."""
+"""The highest version of values, by the release in which it was introduced; 0 for all other records."""
 
 _OTHER_LAYOUT: Final = {("4.0", OFFSETS, 11), ("4.0", OFFSETS, 15), ("4.0", SHARE_STATE, 0), ("4.0", SHARE_STATE, 1)}
-"""Records of share groups: early access in 4.0, with other fields under the same version since 4.1."""
+"""Records of share groups. In 4.0 (early access), they had other fields under the same version than since 4.1."""
 
 _PASSES_OVER_SINCE: Final = "3.5"
-"""KIP-915: from this release on a coordinator skips records of unknown types; earlier ones stop loading."""
+"""Since this release, a coordinator skips records of unknown types (KIP-915). Earlier ones stop loading."""
 
 
 _STOPS_READING: Final = "stops reading there, and serves only the transactional ids before it"
 
 
 class Unread(NamedTuple):
-    """The behavior of a release with a record that it cannot read."""
+    """How a release reacts to a record that it cannot read."""
 
     stops: bool
     """Whether the coordinator of that release fails to load the log."""
     why: str
-    """The behavior of the release, as a phrase that follows its name."""
+    """The release's reaction, as a phrase that follows its name."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
-    """The behavior of a release with records of a type that it does not know; None if it knows the type."""
+    """How a release reacts to records of a type that it does not know; None if it knows the type."""
     return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
 
 
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
-    """The behavior of a release that knows the type with a value of that version; None if it can read the value."""
+    """How a release that knows the type reacts to a value of that version; None if it can read the value."""
     if version > highest_version(release, topic, record_type):
         if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)

@@ -1,4 +1,4 @@
-"""Brokers and features of a cluster, according to the records of its metadata log."""
+"""A cluster's brokers and features, according to the records of its metadata log."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ClusterReplay(MetadataReplay):
     def __init__(self, context: Context, names: tuple[str, ...]) -> None:
         super().__init__(MetadataRecords(context, names))
         self.brokers: dict[int, dict[str, Any]] = {}
-        """The record of each registered broker, with the changes of later records, and `registered_ms`."""
+        """The record of each registered broker, updated by later records, and `registered_ms`."""
         self.features: dict[str, tuple[int, int | None]] = {}
-        """The level of each feature except kraft.version, and the time when it was set."""
+        """The level of each feature except kraft.version, and when it was set."""
 
     @property
     def kraft_version(self) -> tuple[int, int | None]:
-        """The level of kraft.version, and the time when it was set; the level is 0 if there is no record of it. Raises
+        """The level of kraft.version, and when it was set; the level is 0 if there is no record of it. Raises
         DecodeError."""
         if self._records.kraft_version is None:
             return 0, None

@@ -28,8 +28,8 @@ _NOT_TAKEN: Final = (
 
 
 def topics_in_metadata(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """The names of topics by id (including deleted topics), numbers of partitions, retentions and deletions, all from
-    one replay of the metadata log; empty if there is no metadata log.
+    """Topic names by id (including deleted topics), partition counts, retentions and deletions, from one replay of the
+    metadata log; empty if there is no metadata log.
 
     A damaged metadata log is not used, because it may lack the needed records. `report` is called with the first
     damaged place. Raises LogSourceError for a source that cannot be read.
@@ -47,8 +47,8 @@ def topics_in_metadata(source: Source, report: Callable[[Finding], object] | Non
 
 
 def _retentions(replay: TopicReplay) -> dict[str, int]:
-    """The `retention.ms` of topics that set it themselves and delete only by time. The default of a broker is in its
-    own file, which is not read."""
+    """The `retention.ms` of topics that set it themselves and delete only by time. Brokers' defaults are in their own
+    files, which are not read."""
     found = {}
     for topic in replay.live_topics():
         retention = retention_of(replay.configs.get((_TOPIC, topic.name), {}))
@@ -59,7 +59,7 @@ def _retentions(replay: TopicReplay) -> dict[str, int]:
 
 def _replayed(source: Source, report: Callable[[Finding], object] | None = None) -> TopicReplay | None:
     """The metadata log of the source; None if there is none, if it is damaged, or if the source is running brokers,
-    which report its content themselves."""
+    which report its content."""
     knows_topics = has(source, TellsTopics)
     if not knows_topics or METADATA not in source.topics():
         return None

@@ -1,5 +1,5 @@
-"""The base classes of tables about the metadata log: a replay receives the rows of the log, and returns the state at
-its end."""
+"""The base classes of tables about the metadata log: a replay receives the rows of the log and returns the state at its
+end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataReplay:
-    """Replays the records in force, one batch after another."""
+    """Replays the records that took effect, batch by batch."""
 
     def __init__(self, records: MetadataRecords) -> None:
         self._records = records
@@ -27,7 +27,7 @@ class MetadataReplay:
             self._add(decoded, is_checkpoint)
 
     def finish(self) -> None:
-        """Finish at the end of the log, which may have had no rows after a checkpoint."""
+        """Finish at the end of the log, which may have no rows after a checkpoint."""
         for decoded, is_checkpoint in self._records.finish():
             self._add(decoded, is_checkpoint)
 
@@ -39,7 +39,7 @@ R = TypeVar("R", bound=MetadataReplay)
 
 
 class MetadataReader(TableReader, Generic[R]):
-    """The reader of a table that shows the state of a replay at the end."""
+    """The reader of a table that shows the final state of a replay."""
 
     every_type = True
 

@@ -1,5 +1,5 @@
-"""Returns the records of a metadata log as a controller applies them, with regard to checkpoints and metadata
-transactions."""
+"""Returns the records of a metadata log as a controller applies them, taking checkpoints and metadata transactions into
+account."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _STOPS: Final = "its changes are unknown: a controller does not load this log"
 
 
 _CONTROL_RECORDS: Final = 16
-"""The maximum number of control records of the quorum before the first row: those about the first leader and the
-voters. They are not rows."""
+"""The maximum number of quorum control records, about the first leader and the voters, before the first row. They are
+not rows."""
 
 
 class MetadataRecords:
-    """Returns the records of the given types, decoded, if they are in force.
+    """Returns the records of the given types that take effect, decoded.
 
-    Records of a metadata transaction count when it ends and are discarded when it is aborted (`QuorumController`,
-    KIP-868); records of a transaction that is still open at the end of the log do not count. If the log begins in the
-    middle, the checkpoint that the source found comes first, and records that it covers are left out.
+    Records of a metadata transaction take effect when it ends and are discarded when it is aborted (`QuorumController`,
+    KIP-868). Records of a transaction that is still open at the end of the log do not count. If the log does not begin
+    at its first record, the checkpoint found by the source comes first, and records that it covers are skipped.
     """
 
     def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
-        """Records of the types `apart` are returned separately, each type after the other records of its batch, which
-        is faster if there are many."""
+        """Records of the types `apart` are returned separately, after the other records of their batch, which is faster
+        if there are many."""
         self._context = context
         self.schemas = schemas(context, FOLDER)
         self.numbers = dict(zip(names, numbers_of(self.schemas, names), strict=True))
         alone = [(self.numbers[name],) for name in apart]
         together = [number for name, number in self.numbers.items() if name not in apart]
         self._group_of = np.zeros(MOST_IN_FRAME + 2, np.int8)
-        """For each api key, 0 if its records are not needed; otherwise a number that is equal for records that are
-        returned together."""
+        """For each api key, 0 if its records are not needed; otherwise a number shared by records that are returned
+        together."""
         self._count = 1 + len(alone)
         for group, members in enumerate((together, *alone), 1):
             self._group_of[[*members]] = group
@@ -74,11 +74,11 @@ class MetadataRecords:
         self._in_checkpoint = False
         """Whether the rows belong to a checkpoint, whose times are not those of the changes."""
         self.kraft_version: tuple[bytes, int | None] | None = None
-        """The last `KRaftVersionRecord`, if there is one, and its time; None in a checkpoint, which does not have
-        it."""
+        """The last `KRaftVersionRecord`, if any, and its time; None in a checkpoint, which does not contain one."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The records in force after these rows, and whether they come from the checkpoint, which has no times."""
+        """The records that take effect by the end of these rows, and whether they come from the checkpoint, which has
+        no times."""
         self._note_start(batch)
         yield from self._start()
         assert self._first is not None
@@ -101,7 +101,7 @@ class MetadataRecords:
         self.until_ms = latest if self.until_ms is None else max(self.until_ms, latest)
 
     def _note_start(self, batch: pa.RecordBatch) -> None:
-        """Set the log start from the first row if the source does not report it: a log begins at 0, and records are
+        """Set the log start from the first row if the source does not report it. A log begins at 0, and records are
         removed only from its start."""
         log = self._context.log
         if self._first is None and batch.num_rows:
@@ -111,8 +111,8 @@ class MetadataRecords:
             log.start = first if first > _CONTROL_RECORDS else 0
 
     def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The records that are left when the log ends, also if no row of the log was read. Reports a finding if the
-        checkpoint has records that were written after the requested moment."""
+        """The remaining records at the end of the log, even if no row of the log was read. Reports a finding if the
+        checkpoint has records that were written after the requested time."""
         yield from self._start()
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
@@ -131,7 +131,7 @@ class MetadataRecords:
             )
 
     def _start(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """The rows of the checkpoint, once; reports if it is missing."""
+        """The rows of the checkpoint, once. Reports if it is missing."""
         if self._first is not None:
             return
         context, self._first = self._context, 0
@@ -154,7 +154,7 @@ class MetadataRecords:
             self._note_kraft_version(batch)
             batch = batch.filter(batch.column("control").is_null())
         types = api_key_column(batch.column("key"), batch.column("value"))
-        known = self._is_known[types]  # unknown types have the index -1, which is the last element
+        known = self._is_known[types]  # unknown types have the index -1, which refers to the last element
         if not known.all():
             self._report(batch.filter(pa.array(~known)))
         begin = 0
@@ -170,7 +170,7 @@ class MetadataRecords:
         yield from self._part(batch, types, begin, batch.num_rows)
 
     def _note_kraft_version(self, batch: pa.RecordBatch) -> None:
-        """The last control record with which the quorum itself raises its feature."""
+        """Note the last control record with which the quorum itself raises its feature."""
         found = batch.filter(pc.equal(batch.column("control"), _KRAFT_VERSION))
         for row in found.select(["timestamp_ms", "value"]).to_pylist()[-1:]:
             self.kraft_version = row["value"] or b"", None if self._in_checkpoint else row["timestamp_ms"]
@@ -189,7 +189,7 @@ class MetadataRecords:
                     self._pending.append(decoded)
 
     def _report(self, rows: pa.RecordBatch) -> None:
-        """Report records without a known type: a controller refuses them."""
+        """Report records without a known type, because a controller rejects them."""
         DecodedRecords(rows, self.schemas).report(self._context, lambda row: _STOPS)
 
 
@@ -205,7 +205,7 @@ def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | 
 
 
 def events(decoded: DecodedRecords, numbers: dict[str, int]) -> list[tuple[int, str, dict[str, Any]]]:
-    """The records of the given types in the order of the log: row, name and value."""
+    """The records of the given types in log order: row, name and value."""
     found: list[tuple[int, str, dict[str, Any]]] = []
     for name, number in numbers.items():
         values = values_of(decoded, number)

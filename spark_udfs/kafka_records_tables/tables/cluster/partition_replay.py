@@ -1,4 +1,4 @@
-"""The partitions of a cluster, according to the records of its metadata log, in columns."""
+"""A cluster's partitions, in columns, according to the records of its metadata log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 _MADE, _CHANGED = "PartitionRecord", "PartitionChangeRecord"
 _OF_TOPICS: Final = ("TopicRecord", "RemoveTopicRecord", "ClearElrRecord")
 _AS_BEFORE: Final = -2
-"""The leader in a change that keeps the leader (`LeaderConstants.NO_LEADER_CHANGE`)."""
+"""The leader in a change that does not change the leader (`LeaderConstants.NO_LEADER_CHANGE`)."""
 _AFTER_CHECKPOINT: Final = 1 << 62
-"""Added to the offsets of a log, because the records of a checkpoint, which have their own offsets, come before
-them."""
+"""Added to log offsets, because the records of a checkpoint, which have their own offsets, come first."""
 _MOST_CHANGES: Final = 1 << 18
-"""The minimum number of changes that are applied together: memory use depends on the partitions and not on the
+"""The minimum number of changes to apply together, so that memory use depends on the partitions and not on the
 changes."""
 
 _NEVER: Final = (1 << 63) - 1
@@ -48,9 +47,9 @@ class PartitionReplay(MetadataReplay):
         self._numbers = numbers[_MADE], numbers[_CHANGED]
         self._names: dict[str, str] = {}
         self._topics: dict[str, int] = {}
-        """By the id of each existing topic, the position of its creation in the order of the records."""
+        """For each existing topic id, the position of the topic's creation in the order of records."""
         self._cleared: dict[str, int] = {}
-        """By the id of a topic, the position at which its eligible leader replicas were last reset."""
+        """For each topic id, the position at which the topic's eligible leader replicas were last reset."""
         self._made: list[pa.Table] = []
         self._changed: list[pa.Table] = []
         self._changes = 0
@@ -61,7 +60,7 @@ class PartitionReplay(MetadataReplay):
             self._apply()
 
     def columns(self) -> Mapping[str, pa.Array]:
-        """The columns of the table, a row for each partition, at the end of the log."""
+        """The columns of the table, with a row for each partition at the end of the log."""
         self._apply()
         (found,) = self._made
         rows = found.combine_chunks()
@@ -95,7 +94,7 @@ class PartitionReplay(MetadataReplay):
                 self._cleared[topic_id] = order
 
     def _apply(self) -> None:
-        """Make one row for each existing partition, by topic and in the order of creation."""
+        """Make one row for each existing partition, sorted by topic and in order of creation."""
         made = pa.concat_tables(self._made) if self._made else _columns(None, np.zeros(0, np.int64), is_change=False)
         changed = pa.concat_tables(self._changed) if self._changed else made.slice(0, 0)
         self._changed, self._changes = [], 0
@@ -120,7 +119,7 @@ class PartitionReplay(MetadataReplay):
         self._cleared = {}
 
     def _merged(self, made: pa.Table, changed: pa.Table, places: _Places, topics: list[str]) -> pa.Table:
-        """The partitions `made`, with the later changes `changed`."""
+        """The partitions in `made`, with the later changes in `changed`."""
         rows = np.flatnonzero(places.are_of(changed[_ORDER].to_numpy()))
         of = places.partition[rows]
         columns = {name: made[name] for name in made.column_names}
@@ -138,7 +137,7 @@ class PartitionReplay(MetadataReplay):
     def _elr(
         self, column: pa.ChunkedArray, changed: pa.Table, places: _Places, rows: INT64, topics: list[str]
     ) -> pa.ChunkedArray:
-        """The eligible leader replicas; empty if they were cleared after the last record that has them."""
+        """The eligible leader replicas; empty if they were cleared after the last record that contains them."""
         is_nobody: FLAGS = column.is_null().to_numpy().astype(np.bool_)
         if self._cleared:
             told = rows[changed["elr"].is_valid().to_numpy()[rows]]
@@ -156,8 +155,8 @@ class _Places:
     """Assigns changes to partitions."""
 
     def __init__(self, keys: INT64, chosen: INT64, made: INT64, changed: INT64) -> None:
-        """The sorted keys of partitions, their order in the table, the time at which each was created, and the keys of
-        changes."""
+        """`keys` are the sorted keys of partitions, `chosen` their order in the table, `made` when each was created,
+        and `changed` the keys of changes."""
         self.keys, self.made = keys[chosen], made[chosen]
         at = np.searchsorted(keys, changed)
         at[at == len(keys)] = 0
@@ -165,17 +164,17 @@ class _Places:
         rows = np.zeros(max(len(keys), 1), np.int64)
         rows[chosen] = np.arange(len(chosen))
         self.partition: INT64 = rows[at]
-        """The row of the partition of each change, if it exists."""
+        """For each change, the row of its partition, if the partition exists."""
 
     def are_of(self, orders: INT64) -> FLAGS:
-        """Which changes, with these orders, belong to a partition that already existed."""
+        """Flags the changes, given their orders, that belong to a partition that already existed."""
         found = self._is_known.copy()
         found[found] = orders[found] > self.made[self.partition[found]]
         return found
 
 
 def _columns(values: pa.Array | None, orders: INT64, *, is_change: bool) -> pa.Table:
-    """The columns that the table needs, and the order of the records."""
+    """The columns that the table needs, and the order of records."""
     names = {"topic_id": "topic_id", "partition": "partition_id", **_LISTS, "leader": "leader"}
     if not is_change:
         names["leader_epoch"] = "leader_epoch"
@@ -188,7 +187,7 @@ def _columns(values: pa.Array | None, orders: INT64, *, is_change: bool) -> pa.T
 
 
 def _last(made: pa.ChunkedArray, changed: pa.ChunkedArray, rows: INT64, of: INT64) -> pa.ChunkedArray:
-    """The values of partitions; with `rows`, for each partition the last value of its changes that is not null."""
+    """The values of partitions. With `rows`, the last non-null value among each partition's changes."""
     is_told = changed.is_valid().to_numpy()[rows]
     if not is_told.any():
         return made

@@ -1,4 +1,4 @@
-"""Topics, the counts of their partitions, and configs, according to the records of a metadata log."""
+"""Topics, their partition counts, and configs, according to the records of a metadata log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Topic:
     name: str
     topic_id: str
     created_ms: int | None
-    """The time of its creation; None if only a checkpoint shows the topic, because a checkpoint has no times."""
+    """The time of its creation; None if only a checkpoint contains the topic, because a checkpoint has no times."""
     deleted_ms: int | None = None
     is_deleted: bool = False
     configs: Mapping[str, str] | None = None
@@ -60,7 +60,7 @@ class TopicReplay(MetadataReplay):
         self.topics: dict[str, Topic] = {}
         """The topics by id, including deleted ones."""
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
-        """The values of configs by name, for each type and name of a resource."""
+        """The values of configs by name, for each resource type and name."""
         self._ids: list[pa.Array] = []
         self._partitions: list[INT32] = []
         self._replicas: list[INT64] = []
@@ -82,8 +82,8 @@ class TopicReplay(MetadataReplay):
             self._count(made and made[1], changed and changed[1])
 
     def _add_columns(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        """Add records, none of which removes a topic. So topics and configs can be added one after the other, without
-        an object for each record."""
+        """Add records, none of which removes a topic, so topics and configs can be added separately, without an object
+        for each record."""
         made, configs = (values_of(decoded, self._in_order[name]) for name in (_MADE, _CONFIG))
         if made is not None:
             rows, values = made
@@ -114,8 +114,8 @@ class TopicReplay(MetadataReplay):
             of_resource[name] = value
 
     def _count(self, made: pa.Array | None, changed: pa.Array | None) -> None:
-        """Add new partitions, or changes of the replicas of partitions. These come separately; a partition is created
-        once, before it changes."""
+        """Count new partitions, or changes to the replicas of partitions. They are passed separately, because each
+        partition is created once, before it changes."""
         values = made
         if changed is not None:
             moved = changed.field("replicas").is_valid()
@@ -137,7 +137,7 @@ class TopicReplay(MetadataReplay):
         codes: INT64 = ids.indices.to_numpy().astype(np.int64)
         partitions, replicas = np.concatenate(self._partitions), np.concatenate(self._replicas)
         keys = codes << 32 | partitions.astype(np.int64)
-        # Keep the last row of each key: np.unique returns the first index, so reverse the arrays.
+        # Keep the last row of each key. np.unique returns the first index, so reverse the arrays.
         unique, last = np.unique(keys[::-1], return_index=True)
         chosen = replicas[::-1][last]
         counts = np.bincount(unique >> 32, minlength=len(ids.dictionary))
@@ -150,7 +150,7 @@ class TopicReplay(MetadataReplay):
         return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
 
     def deletions(self) -> TopicDeletions:
-        """The times of deletions of topics, as records show them."""
+        """The times at which topics were deleted, according to records."""
         times: dict[str, list[int]] = {}
         for topic in self.topics.values():
             of_name = times.setdefault(topic.name, [])
@@ -166,7 +166,7 @@ class TopicReplay(MetadataReplay):
 
 
 def _times(decoded: DecodedRecords, is_checkpoint: bool) -> list[int | None]:
-    """When each record was written; None in a checkpoint and for negative times, which mean none."""
+    """When each record was written; None in a checkpoint and for negative times, which mean no time."""
     if is_checkpoint:
         return [None] * decoded.rows.num_rows
     times = decoded.rows.column("timestamp_ms")

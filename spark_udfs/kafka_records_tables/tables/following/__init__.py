@@ -1,1 +1,1 @@
-"""Continues tables where they ended: the rows and the state that a stream keeps between two batches."""
+"""Continues tables where they ended, with the rows and the state that a stream keeps between two batches."""

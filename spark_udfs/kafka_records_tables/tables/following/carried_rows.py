@@ -1,6 +1,6 @@
-"""Chooses the raw rows of a log to keep so that a table can continue with the rows that follow.
+"""Chooses the raw rows of a log that a table has to keep in order to continue with the rows that follow.
 
-A table is a function of a log from its start. The chosen rows are enough for any rows that follow: the table over the
+A table is a function of a log from its start. The carried rows suffice for any rows that follow: the table over the
 carried and the new rows equals the table over the whole log.
 """
 
@@ -41,8 +41,8 @@ _TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
 
 
 def is_by_group(table: Table) -> bool:
-    """Whether the rows about a group depend only on records about that group, and on markers. Names of topics may come
-    from records of other groups; for tables of facts, only waiting records are carried."""
+    """Whether rows about a group depend only on that group's records and on markers. Topic names may come from records
+    of other groups. For tables of facts, only waiting records are carried."""
     reader = table.reader
     return (
         table.helper != "facts" and table.group is not None and not reader.uses_topics and not reader.needs_all_groups
@@ -50,11 +50,12 @@ def is_by_group(table: Table) -> bool:
 
 
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
-    """The rows to carry, out of those that were carried before and the new ones; both in the order of the log.
+    """The rows to carry, out of the previously carried rows and the new ones, all in log order.
 
     For a table of facts, these are the records of open transactions. For a table in which the last record of a key
     decides (`TableReader.last_of_key`), the last value and the last tombstone of each key are carried too. A record
-    whose transaction has ended is carried as if it had never been in one, because its marker is not read again.
+    whose transaction has ended is carried as if it had never been in a transaction, because its marker is not read
+    again.
     """
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)
@@ -73,9 +74,9 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
 
 
 def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
-    """The rows to carry of a coordinators' topic for all tables in which the last record of a key decides: what
-    `carried` returns for each of them. `rows` are batches in the order of the log, and so are the returned ones. None
-    if the source does not show which records are transactional."""
+    """The rows of a coordinators' topic to carry for all tables in which the last record of a key decides, as `carried`
+    returns them for each table. Both `rows` and the result are batches in log order. None if the source does not show
+    which records are transactional."""
     kept: dict[tuple[str, bool], Latest] = {}
     waiting: list[pa.RecordBatch] = []
     settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -85,7 +86,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
             if outcome == OPEN:
                 waiting.append(batch)
                 continue
-            # A committed record of a transaction is treated as a record outside any transaction.
+            # A committed record of a transaction is treated as one outside any transaction.
             word = NONE if outcome == COMMITTED else outcome
             is_tombstone = batch.column("value").is_null()
             for which, part in ((True, batch.filter(is_tombstone)), (False, batch.filter(pc.invert(is_tombstone)))):
@@ -105,7 +106,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
 
 
 def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
-    """The offsets of the records that rows about later records may name."""
+    """The offsets of earlier records to which rows about later records may refer."""
     named: set[int] = set()
     if table.names_earlier and rows.num_rows:
         named = table.code.named_later(iter([rows]), context)
@@ -132,7 +133,7 @@ def _last(
     waits_from = _first_offset(batch for outcome, batch in settled if outcome == OPEN)
     for outcome, batch in settled:
         if table.names_earlier and waits_from is not None:
-            # Use the state of the group when the waiting commit was written, because the state may have changed by now.
+            # Use the group's state from when the waiting commit was written, because it may have changed since.
             of_groups = _of_groups(batch, table, context)
             is_before = pa.array(of_groups.column("offset").to_numpy() < waits_from)
             add(_BEFORE, of_groups.filter(is_before))
@@ -171,8 +172,8 @@ def _of_groups(rows: pa.RecordBatch, table: Table, context: Context) -> pa.Recor
 
 
 def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The records by the outcome of their transactions; all count as outside of transactions if rows do not depend on
-    that."""
+    """The records by the outcome of their transactions. If rows do not depend on it, all records count as outside of
+    transactions."""
     if not table.needs_transactions:
         for batch in rows:
             yield NONE, batch.filter(pc.is_null(batch.column("control")))
@@ -184,8 +185,8 @@ def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> 
 
 
 def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
-    """The rows in a form that no later marker changes: outside of a transaction, aborted and without a producer, or of
-    a transaction whose outcome is unknown."""
+    """The rows in a form that no later marker changes: outside of transactions, aborted without a producer, or with an
+    unknown outcome."""
     if outcome not in _TOLD_AS:
         return batch
     names, count = batch.schema.names, batch.num_rows

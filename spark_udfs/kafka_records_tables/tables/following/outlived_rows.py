@@ -1,8 +1,8 @@
 """Removes carried rows that no later record can need: those of deleted members, offsets and groups.
 
-A tombstone is carried because a later record may still need it: a commit that waits for its marker, or a group that no
-other record creates. If neither is possible, a replay gives the same groups with and without the rows of the key,
-regardless of what follows. So the tombstone and what it deleted are removed.
+A tombstone is carried because it may still matter: for a commit that waits for its marker, or for a group that no other
+record creates. If neither is possible, a replay gives the same groups with and without the rows of the key, regardless
+of what follows. So the tombstone and what it deleted are removed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or for the other object that the first field of the key names; -1 for none."""
+        """A number for the group, or for another object named by the first key field; -1 if there is none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
@@ -77,7 +77,7 @@ class CarriedKeys:
         """A number for each member, regular expression or offset of a group."""
 
     def of_same_groups(self, rows: FLAGS) -> FLAGS:
-        """The rows about the same groups as some `rows`, and the rows about no group."""
+        """The rows about the same groups as `rows`, and the rows that are not about a group."""
         chosen = np.zeros(len(self._names) + 1, np.bool_)
         chosen[self.group[rows]] = True
         chosen[-1] = True
@@ -85,28 +85,28 @@ class CarriedKeys:
         return same
 
     def named(self, names: pa.Array) -> FLAGS:
-        """The rows that are about groups with these names."""
+        """The rows about groups with these names."""
         is_named = pc.is_in(self._names, value_set=names).to_numpy(zero_copy_only=False)
         rows: FLAGS = np.append(is_named, False)[self.group]
         return rows
 
 
 def forgets_offsets(table: Table) -> bool:
-    """Whether no present or later row needs offsets that a tombstone has deleted, as long as their group exists. This
-    holds if the last record of each key decides."""
+    """Whether no present or later row needs offsets that a tombstone has deleted, as long as their group exists. True
+    if the last record of each key decides."""
     return table.reader.last_of_key and not {*COMMITS}.isdisjoint(table.records)
 
 
 def forgets_members(table: Table) -> bool:
-    """Like `forgets_offsets`, for members and regular expressions. This also holds for tables of events, because these
-    tables name the records of members that they need (`Table.names_earlier`)."""
+    """Like `forgets_offsets`, for members and regular expressions. Also true for tables of events, because these name
+    the records of members that they need (`Table.names_earlier`)."""
     is_replayed = table.reader.last_of_key or table.names_earlier
     return is_replayed and any(ROLES.get(name) in _PARTS for name in table.records)
 
 
 def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
-    """Carried rows, in the order of the log, without those that no row of the table can depend on any more, regardless
-    of what follows. `shown` are the groups that have a row now."""
+    """Carried rows in log order, without those on which no row of the table can depend any more, regardless of what
+    follows. `shown` are the groups that have a row now."""
     if not rows.num_rows:
         return rows
     carried = _Carried(rows, table, context)
@@ -140,14 +140,14 @@ class _Carried:
             self._waits &= ~is_aborted.to_numpy(zero_copy_only=False)
 
     def of_groups_that_last(self, shown: pa.Array) -> FLAGS:
-        """Rows of groups that are among those `shown`, or have a key in force or a record that waits for a marker. If
-        anything else comes for a group, the group starts over."""
+        """Rows of groups that are in `shown`, have a key in force, or have a record that waits for a marker. Any other
+        group starts over with its next record."""
         return self._keys.of_same_groups(self._in_force | self._waits | self._keys.named(shown))
 
     def deleted_offsets(self) -> FLAGS:
-        """Rows of offsets that end in a tombstone, which also removes earlier commits that still wait.
+        """Rows of offsets that end with a tombstone, which also removes earlier waiting commits.
 
-        The last commit of a group stays even if it is deleted, because it may have created a simple group.
+        The last commit of a group is kept even if it is deleted, because it may have created a simple group.
         """
         unit, role = self._keys.unit, self._keys.role
         is_commit = role == _COMMIT
@@ -158,14 +158,14 @@ class _Carried:
         return leaves
 
     def gone_members(self) -> FLAGS:
-        """Rows of members and regular expressions that end in tombstones, in groups that other records create.
+        """Rows of members and regular expressions that end with tombstones, in groups that other records create.
 
         These tombstones affect only the member, but what they deleted may have created the group. That makes no
-        difference if the record of the group, and that of the target assignment, are in force and after all records of
-        other kinds of groups: the tombstone of a target assignment matters only if the group exists. A record of a
-        classic group starts the group over. Members stay if they existed when a commit was written that still waits for
-        its marker, and so do those with the first and the last record about a member: `group_states` takes from these
-        where members were last recorded.
+        difference if the group's own record and that of its target assignment are in force and follow all records of
+        other kinds of groups, because the tombstone of a target assignment matters only if the group exists. A record
+        of a classic group starts the group over. Members are kept if they existed when a still waiting commit was
+        written. So are those with the first and the last record about a member, from which `group_states` takes where
+        members were last recorded.
         """
         keys, kinds = self._keys, self._keys.of_kind
         is_part = np.isin(keys.role, _PARTS)
@@ -187,8 +187,8 @@ class _Carried:
         return leaves
 
     def parts_of_groups_that_ended(self) -> FLAGS:
-        """Rows of groups whose records all end in tombstones, with that of the group after all values, except the
-        records that end groups: these end what earlier commits have created. Commits stay."""
+        """Rows of groups whose records all end with tombstones, and whose group tombstone follows all values. Records
+        that end groups are excluded, because they end what earlier commits created. Commits are kept."""
         keys = self._keys
         is_record, is_group = keys.kind != _OTHER, keys.role == GROUP
         end = self._last(keys.group, is_group & ~self._is_value)
@@ -197,16 +197,16 @@ class _Carried:
         is_over &= end < self._first(keys.group, self._waits)
         of_this_kind = self._last(keys.of_kind, is_group) == end
         is_ended = (self._classic() == end) | (of_this_kind & (self._last_of_other_kinds(is_record & ~is_group) < 0))
-        # A tombstone after the end of the group belongs to a new group, which later commits created.
+        # A tombstone after the end of the group belongs to a new group, created by later commits.
         leaves: FLAGS = is_record & ~is_group & is_over & is_ended & (self._offsets < end)
         return leaves
 
     def _classic(self) -> INT64:
-        """The offset of the last record of a classic group of the same name."""
+        """The offset of the last record of a classic group with the same name."""
         return self._last(self._keys.group, (self._keys.kind == CLASSIC) & (self._keys.role == GROUP))
 
     def _last_of_other_kinds(self, which: FLAGS) -> INT64:
-        """The offset of the last of the given rows about a group of the same name and of another kind."""
+        """The offset of the last selected row about a group with the same name and another kind."""
         kinds = self._keys.kind
         found = np.full(len(kinds), _NOWHERE, np.int64)
         for kind in set(kinds.tolist()):
@@ -215,17 +215,17 @@ class _Carried:
         return found
 
     def _last(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the last of the given rows with the same code; _NOWHERE if there is none."""
+        """The offset of the last selected row with the same code; _NOWHERE if there is none."""
         found = np.full(int(codes.max()) + 2, _NOWHERE, np.int64)
         np.maximum.at(found, codes[which], self._offsets[which])
         return found[codes]
 
     def _first(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the first of the given rows with the same code; _BEHIND_ALL if there is none."""
+        """The offset of the first selected row with the same code; _BEHIND_ALL if there is none."""
         found = np.full(int(codes.max()) + 2, _BEHIND_ALL, np.int64)
         np.minimum.at(found, codes[which], self._offsets[which])
         return found[codes]
 
     def _any(self, codes: INT64, which: FLAGS) -> FLAGS:
-        """Whether any of the given rows has the same code."""
+        """Whether any selected row has the same code."""
         return self._last(codes, which) > _NOWHERE

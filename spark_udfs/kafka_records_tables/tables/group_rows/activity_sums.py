@@ -1,4 +1,4 @@
-"""Sums of the actions of groups, by group, topic and window of time, in columns."""
+"""Sums of the actions of groups, by group, topic and time window, in columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DECODED: Final = (
 
 
 class ActivitySums:
-    """Adds up the actions of groups. Memory grows with the sums and the keys of offsets."""
+    """Adds up the actions of groups. Memory grows with the number of sums and of offset keys."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context, window_ms: int) -> None:
         self._schemas = schemas
@@ -56,14 +56,14 @@ class ActivitySums:
         self._sums = WindowSums(window_ms)
         self._keys = KeyNumbers()
         self._kept = 0
-        # For each key number, the position of its group and topic in `_sums`, and the time of its last record, or
+        # For each key number: the position of its group and topic in `_sums`, and the time of its last record, or
         # NOT_THERE after a tombstone.
         self._places = np.zeros(0, np.int64)
         self._last_ms = np.zeros(0, np.int64)
         self._repeats = RepeatedCommits(context)
 
     def commits(self, batch: pa.RecordBatch) -> None:
-        """Add the raw rows that follow; only commits, tombstones of offsets and control rows count."""
+        """Add the raw rows that follow. Only commits, tombstones of offsets and control rows count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         is_of_offset = is_record & are_of_types(numbers, self._types)
@@ -108,7 +108,7 @@ class ActivitySums:
             self._forget()
 
     def records_of_groups(self, batch: pa.RecordBatch) -> None:
-        """Add the raw rows that follow; only the records of groups count."""
+        """Add the raw rows that follow. Only records of groups count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & are_of_types(
             numbers, self._of_groups
@@ -138,7 +138,7 @@ class ActivitySums:
             self._sums.add(of_places, time, **{what: np.ones(len(places), np.int64)})
 
     def sums(self) -> pa.Table:
-        """The columns BY, SUMMED and GREATEST; a greatest value is -1 if there is none."""
+        """The columns BY, SUMMED and GREATEST. A greatest value is -1 if there is none."""
         self._repeated(self._repeats.rest())
         return self._sums.table()
 
@@ -161,7 +161,7 @@ class ActivitySums:
         self, rows: pa.RecordBatch, is_record: FLAGS, keys: INT64, committed: INT64, is_value: FLAGS
     ) -> None:
         """Count commits that change nothing. `rows` are commits, tombstones and control rows; the vectors after
-        `is_record` have an element for each of the former."""
+        `is_record` have an element for each commit and tombstone."""
         told = np.full((2, rows.num_rows), UNREADABLE, np.int64)
         told[0, is_record], told[1, is_record] = keys, committed
         has_value = np.zeros(rows.num_rows, np.bool_)
@@ -180,7 +180,8 @@ class ActivitySums:
             self._sums.add(self._places[rows.column("key").to_numpy()], time, repeated_commits=count)
 
     def _since_the_last(self, keys: INT64, time: INT64, is_tombstone: FLAGS) -> INT64:
-        """For each row, the milliseconds since the previous commit of its key; -1 if there is none, or no time."""
+        """For each row, the milliseconds since the previous commit of its key; -1 if there is no such commit or no
+        time."""
         order = np.argsort(keys, kind="stable")
         keys, time = keys[order], np.where(is_tombstone, NOT_THERE, np.maximum(time, NO_TIME))[order]
         before = np.append(NOT_THERE, time[:-1])
@@ -201,7 +202,7 @@ class ActivitySums:
 
 
 def _filtered(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
-    """Some rows, with those of the columns that exist."""
+    """The selected rows, with those of the columns that exist."""
     columns = batch.select([name for name in names if name in batch.schema.names])
     return columns if which.all() else columns.filter(pa.array(which))
 
@@ -212,7 +213,7 @@ def _bytes(column: pa.Array) -> INT64:
 
 
 def _is_transactional(rows: pa.RecordBatch) -> FLAGS:
-    """Which rows were written by a transaction, if the source reports it."""
+    """Flags rows written in a transaction, if the source reports it."""
     said = rows.column("transaction")
     told = pc.fill_null(pc.not_equal(said, "none"), False).to_numpy(zero_copy_only=False)
     by_nobody = rows.column("producer_id").fill_null(0).to_numpy() < 0

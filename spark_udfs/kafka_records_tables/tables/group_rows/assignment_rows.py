@@ -98,7 +98,7 @@ _Row = tuple[str, str, _Share]
 def assignment_rows(
     groups: Mapping[str, Group], names: Mapping[str, str], partition: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """The assignments in the given groups of a log partition. `names` are the names of topics by id."""
+    """The assignments in the given groups of a log partition. `names` are topic names by id."""
     rows: list[_Row] = []
     for group_id, group in groups.items():
         for share in _shares(group, names):
@@ -123,12 +123,12 @@ class Consumed(NamedTuple):
 
 
 def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[Consumed]:
-    """Everything that members of groups that commit offsets have now, each partition once. (Share groups do not commit
+    """The partitions that members have now, in groups that commit offsets, each once. (Share groups do not commit
     offsets, and standby tasks of streams groups do not consume.) An active task reads its partition of each topic of
     its subtopology; the log shows which of these topics have that partition.
 
-    If a member has partitions of a topic id without a name, each topic without a known id to which its group subscribes
-    is returned with partition None, because one of them may be that topic, if the user may not describe it.
+    If a member has partitions of an unnamed topic id, every subscribed topic without a known id is returned with
+    partition None, because one of them may be that topic if the user may not describe it.
     """
     with_ids = {*names.values()}
     for group_id, group in groups.items():
@@ -151,9 +151,9 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
 
 
 def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]]) -> Iterator[Consumed]:
-    """Groups with a topic for which they committed offsets, but to which they do not subscribe. Simple groups, whose
-    consumers assign partitions to themselves, and groups with a protocol type other than `consumer` have no such
-    topics."""
+    """The (group, topic) pairs where the group has committed offsets for the topic but does not subscribe to it. Simple
+    groups, whose consumers assign partitions to themselves, and groups with a protocol type other than `consumer` have
+    no such pairs."""
     subscribed: dict[str, frozenset[str] | None] = {}
     for group_id, topic in commits:
         if group_id not in subscribed:
@@ -234,7 +234,7 @@ def _of_classic_group(group: Group) -> Iterator[_Share]:
 
 
 def _epoch(group: Group, role: str, event: Event) -> int | None:
-    """The epoch of an assignment: that of the member's record, or of the target assignment of the group."""
+    """The epoch of an assignment: the epoch in the member's record, or of the group's target assignment."""
     if role == CURRENT:
         return max(event.value.member_epoch, 0) if event.value is not None else None
     target = group.record(SHARE_TARGET if group.kind == SHARE else TARGET)
@@ -283,7 +283,7 @@ def _with_epochs(part: Mapping[str, Any], epoch: int | None) -> dict[int, int | 
 
 
 def _source_topics(group: Group) -> dict[str, list[str]]:
-    """The topics that tasks read, by subtopology: source topics and repartition topics."""
+    """By subtopology, the topics that tasks read: source topics and repartition topics."""
     event = group.record(TOPOLOGY)
     if event is None or event.value is None:
         return {}

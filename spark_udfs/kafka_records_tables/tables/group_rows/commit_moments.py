@@ -1,4 +1,4 @@
-"""Finds, in columns, the events in the life of a group that are shown by commits and by tombstones of offsets."""
+"""Finds, in columns, the events in the life of a group that commits and tombstones of offsets show."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class CommitMoments:
             yield _columns(words.FIRST_COMMIT, lot, rows, states) | {"detail": detail}
 
     def _candidates(self, lot: CommitLot, pairs: INT64, ends: list[tuple[int, str]]) -> INT64:
-        """The first commit of each group and topic that is not known yet, and the first after each end of its group."""
+        """The first commit of each group and topic that is not known yet, and the first one after each end of its
+        group."""
         first = first_of_each(pairs)
         first = first[pairs[first] >= 0]
         first = first[lot.group[first] >= 0]
@@ -99,13 +100,13 @@ class CommitMoments:
 
 
 def _takes_resets(state: GroupState | None) -> bool:
-    """Whether a commit for a group in this state is one that an administrator made: the group has no member that could
-    commit, and it is not the kind of group that has no members."""
+    """Whether a commit for a group in this state was made by an administrator, because the group has no members that
+    could commit and is not of the kind without members."""
     return state is not None and state.is_empty and state.kind != SIMPLE
 
 
 def _ends(events: list[Transition]) -> list[tuple[int, str]]:
-    """The offsets at which groups end, and the groups. A group that is converted in the same batch keeps its
+    """The offsets at which groups end, with the groups. A group that is converted in the same batch keeps its
     offsets."""
     ends: dict[int, str] = {}
     last: dict[tuple[str, int], tuple[int, str]] = {}
@@ -122,7 +123,7 @@ def _ends(events: list[Transition]) -> list[tuple[int, str]]:
 
 
 def _is_plain(lot: CommitLot) -> FLAGS:
-    """Which rows were not written by a transaction, if the source reports it."""
+    """Flags rows not written in a transaction, if the source reports it."""
     said = lot.rows.column("transaction")
     plain: FLAGS = pc.fill_null(pc.equal(said, NONE), True).to_numpy(zero_copy_only=False)
     return plain
@@ -131,7 +132,7 @@ def _is_plain(lot: CommitLot) -> FLAGS:
 def _by_write(
     word: str, lot: CommitLot, rows: INT64, pairs: INT64, states: GroupStates, offsets: INT64 | None = None
 ) -> Iterator[dict[str, Any]]:
-    """An event for each batch, group and topic, at the first of its rows; `offsets` are the committed ones."""
+    """An event for each batch, group and topic, at the first of its rows. `offsets` are the committed ones."""
     if not len(rows):
         return
     # Combine batch, group and topic into one number; batch offsets are too large for this, so use the index of the
@@ -150,28 +151,28 @@ def _by_write(
 
 
 def _names(lot: CommitLot, rows: INT64) -> tuple[list[str], list[str]]:
-    """The groups and topics of those rows whose keys can be read."""
+    """The groups and topics of the rows whose keys can be read."""
     groups, topics = lot.groups, lot.topics
     of_rows = lot.group[rows].tolist(), lot.topic[rows].tolist()
     return [groups[place] for place in of_rows[0]], [topics[place] for place in of_rows[1]]
 
 
 def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
-    """The topics of rows as JSON strings."""
+    """The topics of the rows as JSON strings."""
     texts = pa.array([json.dumps(topic, ensure_ascii=False) for topic in lot.topics], pa.string())
     return texts.take(pa.array(lot.topic[rows]))
 
 
 def _text_of(*parts: Any) -> pa.Array:
-    """The concatenated strings of all parts: words, numbers and columns of strings."""
+    """The concatenated strings of all parts: words, numbers and string columns."""
     columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
     return pc.binary_join_element_wise(*columns, "")
 
 
 def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dict[str, Any]:
     groups, offsets = lot.group_names(rows), lot.offsets[rows]
-    # Use the state just before a record that deletes the last trace of its group, and the state just after a record
-    # that creates its group.
+    # Use the state just before a record that deletes the last trace of its group, or just after a record that creates
+    # its group.
     at = states.after(groups, offsets)
     kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind) if at.kind.null_count else at.kind
     return {

@@ -1,4 +1,4 @@
-"""Derives the events in the life of a group from the effects of the records in each batch."""
+"""Derives the events in the life of a group from the effects of each batch of records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Moment(NamedTuple):
-    """One row of the table `timeline`; the fields are the columns of the same names."""
+    """One row of the table `timeline`. The fields are the columns of the same names."""
 
     group_id: str
     group_kind: str | None
@@ -78,10 +78,10 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class _Seen(NamedTuple):
-    """A member, as far as events need it."""
+    """The facts about a member that events need."""
 
     offset: int
-    """Offset of the record that creates the member."""
+    """The offset of the record that creates the member."""
     instance_id: str | None = None
     client: Mapping[str, str | None] = _NOTHING
     """`client_id` and `client_host`."""
@@ -89,18 +89,18 @@ class _Seen(NamedTuple):
     """`rebalance_timeout_ms` and, of a classic member, `session_timeout_ms`."""
     epoch: int = 0
     epoch_at: int = -1
-    """Offset of the record with the epoch that it has reached."""
+    """The offset of the record with the epoch that it has reached."""
     given: Given = None
     given_at: int = -1
-    """Offset of the record with its assignment."""
+    """The offset of the record with its assignment."""
 
 
 @dataclass(slots=True)
 class _GroupBetweenBatches:
-    """A group between two batches, and the effects of the records of the next batch on its members so far."""
+    """A group between two batches, and the effects on its members of the records of the next batch so far."""
 
     before: dict[str, _Seen | None] = field(default_factory=dict)
-    """The members before the batch, by member id; only those that the batch is about."""
+    """The members before the batch, by member id, if the batch is about them."""
     after: dict[str, _Seen | None] = field(default_factory=dict)
     """The same members after the records so far, without those that are gone."""
     gone: dict[str, int] = field(default_factory=dict)
@@ -113,14 +113,14 @@ class _GroupBetweenBatches:
     is_rebalancing: bool = False
 
     def note(self, member_id: str, before: _Seen | None, after: _Seen | None, offset: int) -> None:
-        """Note that a record has changed a member."""
+        """Record that a record has changed a member."""
         self.before.setdefault(member_id, before)
         self.after[member_id] = after
         if before is not None and after is None:
             self.gone[member_id] = offset
 
     def note_classic(self, members: dict[str, _Seen], offset: int) -> None:
-        """Note a record with all members of a classic group."""
+        """Record all members of a classic group."""
         for member_id, member in self.classic.items():
             if member_id not in members:
                 self.note(member_id, member, None, offset)
@@ -129,18 +129,18 @@ class _GroupBetweenBatches:
         self.classic = members
 
     def forget_batch(self) -> None:
-        """Forget the noted events, which have been reported."""
+        """Forget the events of the batch, which have been reported."""
         if self.before:
             self.before, self.after, self.gone = {}, {}, {}
 
 
 class GroupHistory:
-    """Makes events from the transitions of `GroupLog`, in their order. Memory grows with the existing groups and the
+    """Derives events from the transitions of `GroupLog`, in order. Memory grows with the existing groups and the
     members of classic ones."""
 
     def __init__(self, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
-        """`topic_names` are the names of topics by their ids. With `of_epochs_alone` only the events of epochs and
-        rebalances are returned, and MORE is not needed."""
+        """`topic_names` are topic names by id. With `of_epochs_alone`, only events of epochs and rebalances are
+        returned, and MORE is not needed."""
         self._names = topic_names
         self._of_epochs_alone = of_epochs_alone
         self._lives: dict[str, _GroupBetweenBatches] = {}
@@ -148,7 +148,7 @@ class GroupHistory:
         self._batch_offset = -1
 
     def moments(self, events: Iterable[Transition]) -> list[Moment]:
-        """The events that are complete after these transitions: those of all batches except the last one."""
+        """The events that are complete after these transitions: those of all batches except the last."""
         found: list[Moment] = []
         for event in events:
             if event.batch_offset != self._batch_offset:
@@ -158,7 +158,7 @@ class GroupHistory:
         return found
 
     def rest(self) -> list[Moment]:
-        """The last batch, at the end of the log."""
+        """The events of the last batch, at the end of the log."""
         batch, self._batch = self._batch, {}
         moments: list[Moment] = []
         for of_group in batch.values():
@@ -190,7 +190,7 @@ class GroupHistory:
         del self._lives[group_id]
         if self._of_epochs_alone:
             return told.found
-        # If only a tombstone shows the group, a cleaner has removed the group's other records.
+        # If only a tombstone shows the group, a cleaner has removed its other records.
         if before is not None or any(_is_end(each.event) for each in unit):
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
             told.tell(words.DELETED, ended.event.offset)
@@ -199,7 +199,7 @@ class GroupHistory:
     def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
         if before is None:
-            # A batch may contain several writes, and therefore all records of a group.
+            # A batch may contain several writes, and so all records of a group.
             made = next((each for each in told.unit if each.after is not None), None)
             if made is not None:
                 told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})
@@ -293,7 +293,7 @@ class GroupHistory:
             found[member_id] = _Seen(event.offset, instance_id, client, timeouts, given=given, given_at=event.offset)
         life.note_classic(found, event.offset)
         if was_unreadable:
-            # No record shows who joined or left since the last readable record.
+            # No record shows which members joined or left since the last readable record.
             life.forget_batch()
 
 
@@ -316,7 +316,7 @@ def _seen(member: Member | None) -> _Seen | None:
 
 
 class _Telling:
-    """The content of one batch about one group, from which events are made."""
+    """The content of one batch about one group, from which events are derived."""
 
     def __init__(self, group_id: str, unit: list[Transition]) -> None:
         self.group_id = group_id
@@ -345,7 +345,7 @@ class _Telling:
         duration_ms: int | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an event at a record of the batch. Entries of `detail` that are None are left out."""
+        """Add an event at a record of the batch. None entries of `detail` are left out."""
         state = self.after
         text = _in_json(detail) if detail else None
         epoch, count = (None, None) if state is None else (state.epoch, state.member_count)
@@ -355,13 +355,13 @@ class _Telling:
 
 
 def _in_json(detail: Mapping[str, Any]) -> str | None:
-    """The entries that are not None as JSON; None if there are none. Names need no escapes."""
+    """The non-None entries as JSON; None if there are none. Names need no escaping."""
     parts = [f'"{name}": {_encoded(value)}' for name, value in detail.items() if value is not None]
     return f"{{{', '.join(parts)}}}" if parts else None
 
 
 def _encoded(value: Any) -> str:
-    # An encoder takes a multiple of this time to begin.
+    # Creating an encoder takes several times as long as this.
     return encode_basestring(value) if type(value) is str else str(value) if type(value) is int else _encode(value)
 
 
@@ -394,9 +394,8 @@ def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
 
 
 def _has_to_follow(told: _Telling, state: GroupState) -> bool:
-    """Whether members have to follow although the epoch has the same number: it changed while the group had no members,
-    a member that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it
-    had."""
+    """Whether members have to follow although the epoch number is the same: it changed while the group had no members,
+    a member gives up a topic that it no longer subscribes to, or a converted group kept its generation as its epoch."""
     if state.state in ("Assigning", "NotReady"):
         return True
     is_converted = told.before is not None and told.before.kind != state.kind
@@ -406,20 +405,20 @@ def _has_to_follow(told: _Telling, state: GroupState) -> bool:
 
 
 def _keeps_target(told: _Telling, state: GroupState) -> bool:
-    """Whether a streams group has a new epoch and no member a new target: this happens when a warm-up task is ready and
-    members take the next step towards the target that they have (KAFKA-20665, Kafka 4.5)."""
+    """Whether a streams group has a new epoch but no member has a new target. This happens when a warm-up task is ready
+    and members take the next step towards their existing target (KAFKA-20665, Kafka 4.5)."""
     roles = {ROLES.get(each.event.record) for each in told.unit}
     return state.kind == STREAMS and told.before is not None and TARGET in roles and TARGET_OF_MEMBER not in roles
 
 
 def _is_first_generation(before: GroupState, after: GroupState) -> bool:
-    """Whether this is not a conversion: the first join of a classic group writes a record without a protocol type."""
+    """Whether this is not a conversion. The first join of a classic group writes a record without a protocol type."""
     return before.kind == SIMPLE and before.epoch is not None and after.kind == CLASSIC
 
 
 def _since_joined(event: Event | None) -> int | None:
-    """How long the members waited for their assignments: the record has the time since when (`ClassicGroup`, since
-    Kafka 2.1)."""
+    """How long the members waited for their assignments. The record contains the start of the wait (`ClassicGroup`,
+    since Kafka 2.1)."""
     since = None if event is None else event.value.current_state_timestamp
     if event is None or since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
         return None
@@ -431,9 +430,9 @@ def _is_end(event: Event) -> bool:
 
 
 def _lives_apart(events: list[Transition]) -> Iterator[list[Transition]]:
-    """The events of one batch, cut where a group ends and one of the same kind is created again, which two writes in
-    one batch may do. A new group of another kind is the same group, converted; before its second conversion, with the
-    tombstones of the members that it had until then, the events are cut too."""
+    """The events of one batch, split where a group ends and one of the same kind is created, which two writes in one
+    batch may do. A new group of another kind is the same group, converted. The events are also split before a second
+    conversion, which has the tombstones of the members until then."""
     unit: list[Transition] = []
     ended: GroupState | None = None
     is_converted = False

@@ -59,7 +59,7 @@ _METADATA: Final = {
         "client_tags",
     ),
 }
-"""The fields of a member's metadata that are needed, by the kind of its group."""
+"""The required fields of a member's metadata, by kind of group."""
 
 _PREVIOUS: Final = ("previous_member_epoch",)
 
@@ -87,8 +87,8 @@ _Row = dict[str, Any]
 
 
 def classic_rebalance_timeout(rebalance_ms: int, session_ms: int) -> int:
-    """The rebalance timeout of a member in `GroupMetadata`. Its oldest version has none, and the session timeout counts
-    (`GroupMetadataManager.replay`)."""
+    """The rebalance timeout of a member in `GroupMetadata`. In the oldest version, which has none, it is the session
+    timeout (`GroupMetadataManager.replay`)."""
     return session_ms if rebalance_ms == _NO_REBALANCE_TIMEOUT else rebalance_ms
 
 
@@ -124,7 +124,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
     event = group.record(GROUP)
     if event is None or event.value is None:
         return
-    # A coordinator keeps only the last member with each id.
+    # If a member id occurs twice, a coordinator keeps the last member.
     members = {member["member_id"]: member for member in event.value.members}
     for member in members.values():
         data, is_consumer = member["subscription"], group.protocol_type == CONSUMER
@@ -170,7 +170,7 @@ def _members(group: Group) -> Iterator[_Row]:
     of_kind = _OF_KIND[group.kind]
     for member_id in group.members:
         metadata, current = group.records.get((MEMBER, member_id)), group.records.get((CURRENT, member_id))
-        # Every member has one of these two records, or it had an earlier record and an assignment that a tombstone
+        # Every member has one of these two records, or had an earlier record and an assignment that a tombstone
         # deleted.
         place = metadata or current
         row: _Row = {

@@ -1,4 +1,4 @@
-"""The assignment of a member in records of all kinds of groups, and the difference between two assignments."""
+"""A member's assignment in the records of any kind of group, and the difference between two assignments."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SHORT: Final = 1024
 """The limits of the cache of decoded assignments of classic members, in entries and bytes."""
 
 Given = tuple[Any, ...] | None
-"""An assignment in the form of its record: the protocol type and the bytes of a classic member, or the lists of a
-target assignment."""
+"""An assignment as in its record: the protocol type and the bytes of a classic member, or the lists of a target
+assignment."""
 
 _TASKS = {"active_tasks": "active", "standby_tasks": "standby", "warmup_tasks": "warmup"}
 
 
 def given(target: Event) -> Given:
-    """The assignment of a member in a target assignment."""
+    """A member's assignment in a target assignment."""
     if target.record.startswith("Streams"):
         return tuple((kind, getattr(target.value, name)) for name, kind in _TASKS.items())
     return (None, target.value.topic_partitions)
@@ -32,8 +32,8 @@ def given(target: Event) -> Given:
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:
     """The partitions by topic, or the tasks by kind and subtopology, that were `gained` and `lost`. None if there are
-    none. Also None if they are unknown, because the format of protocols other than `consumer` is private to the
-    clients. `names` are the names of topics by id; a topic without a name is listed by its id."""
+    none, or if they are unknown because the format of protocols other than `consumer` is private to clients. `names`
+    are topic names by id; a topic without a name is listed by its id."""
     if before == after:
         return None
     had, has = _opened(before, names), _opened(after, names)
@@ -74,4 +74,5 @@ def _opened_bytes(protocol: str | None, data: bytes) -> _Parts | None:
 
 
 _kept_parts = lru_cache(_KEPT)(_opened_bytes)
-"""The difference of two assignments, cached: what is lost was gained before. Callers must not change the result."""
+"""The difference of two assignments, cached because what is lost was gained before. Callers must not change the
+result."""

@@ -1,4 +1,4 @@
-"""Names of topics by their ids, from the records of a log partition and from its source."""
+"""Topic names by id, from the records of a log partition and from its source."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PICKED: Final[Picked] = {
     "ConsumerGroupPartitionMetadata": ("topics",),
     "ShareGroupStatePartitionMetadata": ("initializing_topics", "initialized_topics", "deleting_topics"),
 }
-"""The records of groups that name topics with their ids, and where."""
+"""The records of groups that contain both names and ids of topics, and the fields."""
 
 
 class NamedTopics:
-    """Gathers the last commit of each key, for the names of topics in them."""
+    """Collects the last commit of each key for the topic names in them."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], commit: str) -> None:
-        """`commit` is the record that has both the id and the name of a topic."""
+        """`commit` is the record that contains both the id and the name of a topic."""
         self._schemas = schemas
         self._types = numbers_of(schemas, (commit,))
         self._latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
@@ -46,7 +46,7 @@ class NamedTopics:
         return batch
 
     def names(self, context: Context, groups: Iterable[Group]) -> dict[str, str]:
-        """The names by ids. Reports commits that cannot be decoded."""
+        """The names by id. Reports undecodable commits."""
         names = dict(context.log.topics.names)
         names |= names_in_groups(groups)
         rows = self._latest.rows()
@@ -58,7 +58,7 @@ class NamedTopics:
 
 
 def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
-    """The names by ids in the records of groups, which must be read with PICKED."""
+    """The names by id in the records of groups, which must have been read with PICKED."""
     names: dict[str, str] = {}
     for group in groups:
         for event in map(group.record, (SHARE_STATE, TOPICS)):
@@ -69,8 +69,8 @@ def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
-    """The names by ids in commits. Transactional commits and commits of brokers before 4.1 have the id that stands for
-    no id."""
+    """The names by id in commits. Transactional commits and commits of brokers before 4.1 have the id that means there
+    is none."""
     from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
 
     columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]

@@ -1,4 +1,4 @@
-"""Makes the rows of `regressions` from the records of a log partition as they arrive."""
+"""Derives the rows of `regressions` from the records of a log partition as they arrive."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
 
 
 class Regressions(TableReader):
-    """Follows the commits and the groups of one log partition. Memory grows with the partitions that groups have
-    committed for, the groups, and their changes since the first commit whose transaction is open."""
+    """Tracks the commits and groups of one log partition. Memory grows with the partitions for which groups have
+    commits, the groups, and their changes since the first commit in an open transaction."""
 
     def __init__(self, context: Context, schema: pa.Schema) -> None:
         self._context = context
@@ -76,7 +76,7 @@ class Regressions(TableReader):
         return self._states.remembered
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add the raw rows that follow; returns the rows of the table that are complete."""
+        """Add the raw rows that follow. Returns the rows of the table that are complete."""
         self._waiting += self._steps.take(batch)
         self._note(self._groups.take(batch))
         return self._compared()
@@ -89,7 +89,7 @@ class Regressions(TableReader):
         return self._compared()
 
     def named_later(self) -> set[int]:
-        """The places of the records that rows about later records may name; after the last row."""
+        """The places of records to which rows about later records may refer. Call this after the last row."""
         return set() if self._held is None else self._held.places()
 
     def _note(self, lots: Iterable[LogLot]) -> None:
@@ -117,7 +117,7 @@ class Regressions(TableReader):
         hangs_on_members = pc.is_in(kind, pa.array([RESET_WHILE_EMPTY, REWIND_BY_MEMBER])).to_numpy(
             zero_copy_only=False
         )
-        # The previous commit may have been for a topic with another id, which only an earlier commit shows.
+        # The previous commit may have been for a topic with another id, which only an earlier commit contains.
         tells_id_first = pc.and_(pc.is_null(falls.column("from_topic_id")), pc.is_valid(falls.column("topic_id")))
         is_known = pa.array(~hangs_on_members | self._is_known(places, groups))
         told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)
@@ -134,8 +134,8 @@ class Regressions(TableReader):
         return record_batch(self._schema, told, falls.num_rows)
 
     def _is_known(self, places: INT64, groups: StatesAt) -> FLAGS:
-        """Whether the members of groups are known: none of their records was unreadable, and no bytes before the place
-        that may have held one."""
+        """Whether the members of groups are known: neither their records nor any bytes before that place were
+        unreadable."""
         unreadable = min(self._context.log.holes, default=_NOWHERE)
         known: FLAGS = ~groups.exists | groups.state.is_valid().to_numpy(zero_copy_only=False)
         return known & (places <= unreadable)

@@ -27,27 +27,27 @@ RECORDS = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
 
 class LogLot(NamedTuple):
-    """Rows of the log that follow the previous batch."""
+    """Rows of the log that follow the previous lot."""
 
     end: int
-    """The offset after the last of these rows or, if there are none, of earlier rows."""
+    """The offset after the last of these rows or, if there are none, after earlier rows."""
     commits: CommitLot
     groups: GroupLot
     moments: list[Moment]
-    """The rows of the table `timeline` that they complete; empty if no table needs them."""
+    """The rows of the table `timeline` that become complete; empty if no table needs them."""
 
     @property
     def transitions(self) -> list[Transition]:
-        """The events of groups, in the order of the log."""
+        """The events of groups, in log order."""
         return self.groups.transitions
 
 
 class SharedGroups:
-    """Follows the groups of one log partition. Tables that share a reading share the results, which they must get one
-    after another; each reports the problems with records (`LogLot.groups`, `.commits`).
+    """Tracks the groups of one log partition. Tables that share a reading share the results, which they must take in
+    order. Each table reports problems with records (`LogLot.groups`, `.commits`).
 
-    `more` are members of values that the table needs in addition to those of the replay. With `with_moments` batches
-    have events: all of them with `of_members`, otherwise only those of epochs and rebalances.
+    `more` are fields of values that the table needs in addition to those of the replay. With `with_moments`, lots have
+    events: all events with `of_members`, otherwise only those of epochs and rebalances.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SharedGroups:
         maker.of_members |= of_members
 
     def take(self, batch: pa.RecordBatch) -> list[LogLot]:
-        """Add the raw rows that follow, with `group_log.READS` and `transaction`; returns the batches that are full."""
+        """Add the raw rows that follow, with `group_log.READS` and `transaction`. Returns the lots that are full."""
         return self._once.take(batch)
 
     def rest(self) -> list[LogLot]:
@@ -112,7 +112,7 @@ class _Maker:
         return LogLot(self._end, commits, groups, moments)
 
     def _begin(self) -> None:
-        """Begin after all tables have registered what they need."""
+        """Start once all tables have registered what they need."""
         more = [*self.more, *([MORE] if self.of_members else [])]
         if self.with_moments:
             self._history = GroupHistory(self._context.log.topics.names, of_epochs_alone=not self.of_members)

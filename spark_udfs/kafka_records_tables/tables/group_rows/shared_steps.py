@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def shared_steps(context: Context) -> MadeOnce[CommitSteps, StepLot]:
-    """Receives raw rows (`commit_steps.READS`) and returns batches of steps, which must not be changed."""
+    """Receives raw rows (`commit_steps.READS`) and returns lots of steps, which must not be changed."""
     return MadeOnce(CommitSteps, lambda own: CommitSteps(schemas(own, "consumer_offsets"), own), context)

@@ -1,4 +1,4 @@
-"""Keeps sums by group, topic and window of time, to which vectors are added."""
+"""Sums by group, topic and time window, to which vectors are added."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 BY: Final = ("group_id", "topic", "window")
-"""The keys of sums. `window` is its beginning in milliseconds since 1970, null without a time; `topic` is null for sums
-about a group only."""
+"""The keys of sums. `window` is the start of the window in milliseconds since 1970, or null without a time; `topic` is
+null for sums about a whole group."""
 
 SUMMED: Final = (
     "commits",
@@ -43,19 +43,19 @@ NO_TIME: Final = -1
 """The value for "no time". Times before 1970 have the same meaning."""
 
 MOST: Final = 2**62 - 1
-"""The limit for sums, so that adding two sums cannot overflow 64 bits: a record may have any timestamp."""
+"""The limit for sums, so that adding two sums cannot overflow 64 bits. A record may have any timestamp."""
 
 _FIRST_ROOM: Final = 256
 
 
 class WindowSums:
-    """Adds values to sums; memory grows with the number of sums."""
+    """Adds values to sums. Memory grows with the number of sums."""
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
         self._places: dict[tuple[str, str | None], int] = {}
         self._numbers: dict[tuple[int, int], int] = {}
-        """The number of a sum by place and window; NO_TIME is the window of values without a time."""
+        """The number of a sum by place and window. NO_TIME is the window of values without a time."""
         self._values = {name: np.zeros(_FIRST_ROOM, np.int64) for name in SUMMED}
         self._values |= {name: np.full(_FIRST_ROOM, -1, np.int64) for name in GREATEST}
 
@@ -65,8 +65,8 @@ class WindowSums:
         return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
 
     def add(self, places: INT64, time: INT64, **told: Any) -> None:
-        """Add vectors of SUMMED, up to MOST, and take the greatest values of GREATEST; each has an element for each
-        place and time. No element of SUMMED is negative."""
+        """Add vectors of SUMMED, up to MOST, and keep the greatest values of GREATEST. Each vector has an element for
+        each place and time. No element of SUMMED is negative."""
         if not len(places):
             return
         windows = pa.array(np.where(time < 0, NO_TIME, time - time % self._window_ms)).dictionary_encode()
@@ -87,7 +87,7 @@ class WindowSums:
                 self._values[name][at] = np.minimum(sums, MOST)
 
     def table(self) -> pa.Table:
-        """The columns BY, SUMMED and GREATEST; a greatest value is -1 if there is none."""
+        """The columns BY, SUMMED and GREATEST. A greatest value is -1 if there is none."""
         count = len(self._numbers)
         names = list(self._places)
         place, window = (np.array([pair[at] for pair in self._numbers], np.int64) for at in (0, 1))
@@ -109,7 +109,7 @@ class WindowSums:
 
 
 def _sums(codes: INT64, values: INT64 | FLAGS, count: int) -> INT64:
-    """The sum of the values of each code, at most MOST; there are `count` codes, and no value is negative."""
+    """The sum of the values of each of `count` codes, at most MOST. No value is negative."""
     if values.dtype == np.bool_:
         return np.bincount(codes[values], minlength=count)
     sums = np.zeros(count, np.int64)

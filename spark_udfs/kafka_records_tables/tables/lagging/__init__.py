@@ -1,1 +1,1 @@
-"""Additional columns of lag: unread records, times, rates, and the owner of the partition."""
+"""Additional columns of lag: unread records, times, rates, and the partition's owner."""

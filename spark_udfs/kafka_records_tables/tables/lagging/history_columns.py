@@ -1,4 +1,4 @@
-"""Adds to lag what the history of commits shows, if it was read: rates, and times that nothing else shows."""
+"""Adds to lag what the history of commits shows, if it was read: rates, and times known from nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_COMMITS_MS: Final = "by_commits_ms"
 
 
 def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
-    """The rows of lag with the rates of `progress`, and its time of the first unread record; null without it."""
+    """The rows of lag with the rates of `progress` and its time of the first unread record; null without `progress`."""
     if progress is None or not progress.num_rows:
         for name, kind in {**_RATES, _BY_COMMITS_MS: pa.int64()}.items():
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
@@ -28,11 +28,11 @@ def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
 
 
 def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:
-    """`unread_timestamp` and `known_by`, completed: if the time is unknown, it becomes the time by which another group
-    had consumed the first unread record (`log_times.Samples.next_at`)."""
+    """Complete `unread_timestamp` and `known_by`: an unknown time becomes the time by which another group had consumed
+    the first unread record (`log_times.Samples.next_at`)."""
     left, unread = rows["lag"].combine_chunks(), made["unread"]
-    # If the batch headers of a log were read, they show whether records are left. Commits of other groups are not
-    # needed then.
+    # If the batch headers of a log were read, they show whether records are left, so commits of other groups are not
+    # needed.
     is_open = pc.and_(pc.fill_null(pc.greater(left, 0), False), pc.is_null(unread))
     by_commits = pc.if_else(is_open, rows[_BY_COMMITS_MS].combine_chunks(), pa.scalar(None, pa.int64()))
     is_used = pc.and_(pc.is_null(made["unread_timestamp_ms"]), pc.is_valid(by_commits))

@@ -1,4 +1,4 @@
-"""Joins rows by their keys. It finds the positions of the matching rows, so that existing columns are not copied."""
+"""Joins rows by their keys. It finds the positions of matching rows, so that existing columns are not copied."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka_records_tables.coordinator.records.latest import codes_of_same
 
 
 def with_columns(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows in their order, with the columns of the row of `others` that has the same key, null if there is none: a
-    left outer join. A null in a key is not equal to anything. If several rows of `others` have the same key, the row is
-    repeated for each of them, in no particular order."""
+    """A left outer join: the rows in order, with the columns of the row of `others` that has the same key, or null. A
+    null in a key does not equal anything. If several rows of `others` have the same key, the row is repeated for each
+    of them, in no particular order."""
     found = _places(rows, others, key)
     if found is None:
         return rows.join(others, list(key), use_threads=False)
@@ -31,8 +31,8 @@ def has_match(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array:
 
 
 def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | None:
-    """For each of the rows, the index of the one in `others` with the same key, or null; None if several of them have
-    the same key."""
+    """For each row, the index of the row in `others` with the same key, or null; None if several of them have the same
+    key."""
     own, theirs = _codes(rows, others, key)
     known = pc.index_in(own, theirs.drop_null() if theirs.null_count else theirs)
     if theirs.null_count:
@@ -41,7 +41,7 @@ def _places(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Array | 
 
 
 def _codes(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array]:
-    """A number for each key in both tables, equal for equal keys; null if a part of the key is null."""
+    """A number for each key in both tables, equal for equal keys; null if any part of the key is null."""
     both = pa.concat_tables([rows.select(key), others.select(key)])
     columns = [both[name] for name in key]
     is_null = np.logical_or.reduce([pc.is_null(each).to_numpy() for each in columns])

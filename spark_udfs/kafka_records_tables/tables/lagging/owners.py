@@ -26,7 +26,7 @@ _OWNER: Final = ["member_id", "client_id", "client_host"]
 
 def with_owners(rows: pa.Table, assigned: pa.Table) -> pa.Table:
     """The rows of lag with `member_id`, `client_id`, `client_host` and `has_left`. `assigned` are the partitions that
-    members have, and, without a partition, the topics that groups have left."""
+    members have, and the topics that groups have left, without a partition."""
     left = assigned.select([*_TOPIC, "has_left"]).filter(assigned["has_left"])
     if left.num_rows < assigned.num_rows:
         rows = with_columns(rows, assigned.select([*_PARTITION, *_OWNER]), _PARTITION)
@@ -43,9 +43,9 @@ def with_owners(rows: pa.Table, assigned: pa.Table) -> pa.Table:
 
 
 def report_absent_logs(ends: pa.Table, partitions: int | None, context: Context) -> None:
-    """Report which partitions of `__consumer_offsets` have no log in the source, given its rows of `log_ends`,
-    unless no requested group is in one of them. Nothing is known if the number of partitions is not, or if the
-    source has no log of the topic at all, such as the answers of coordinators."""
+    """Report which partitions of `__consumer_offsets` have no log in the source, given its rows of `log_ends`, unless
+    no requested group is in one of them. Reports nothing if the partition count is unknown, or if the source has no log
+    of the topic at all, as with answers of coordinators."""
     there = ends.filter(pc.equal(ends["topic"], OFFSETS))["partition"].to_pylist()
     if not partitions or not there:
         return
@@ -61,10 +61,9 @@ def report_absent_logs(ends: pa.Table, partitions: int | None, context: Context)
 
 
 def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
-    """The rows without groups in a log partition that their coordinator does not read. A coordinator reads the
-    partition that follows from the hash of the group id (`GroupCoordinatorService.partitionFor`). If rows are left out,
-    a note says so. All rows are returned if the number of partitions is unknown, or if the coordinators themselves were
-    asked."""
+    """The rows, except those of groups in a log partition that their coordinator does not read. The partition is
+    determined by the hash of the group id (`GroupCoordinatorService.partitionFor`). If rows are left out, a note says
+    so. All rows are returned if the partition count is unknown, or if coordinators were asked directly."""
     if not partitions or rows["log_partition"].null_count == rows.num_rows:
         return rows
     groups = rows["group_id"].combine_chunks().dictionary_encode()

@@ -1,4 +1,4 @@
-"""Offsets of Spark's queries as rows of committed offsets."""
+"""Offsets of Spark queries as rows of committed offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_BATCH: Final = "the query has committed no batch yet"
 
 
 def query_offsets(queries: Iterable[QueryProgress], schema: pa.Schema) -> pa.Table:
-    """The offsets of the queries as a table with this schema. Values that a checkpoint does not have are null."""
+    """The offsets of the queries as a table with this schema. Values that checkpoints do not contain are null."""
     rows = [(each.query, *offset, each.timestamp_ms) for each in queries for offset in each.offsets]
     columns: dict[str, Any] = {name: [row[at] for row in rows] for at, name in enumerate(_COLUMNS)}
     stamps = pa.array(columns["commit_timestamp_ms"], pa.int64())

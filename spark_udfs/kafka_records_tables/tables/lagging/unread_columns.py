@@ -63,8 +63,9 @@ def time_columns(rows: pa.Table, stamps: pa.Array, retentions: Mapping[str, int]
 def asked_of_logs(
     rows: pa.Table, offsets: INT64, ends: INT64, which: INT64, context: Context, *, with_tail: bool = False
 ) -> Iterator[tuple[Unread, INT64, INT64]]:
-    """The unread records from the given offsets on up to the ends of their logs, for `which` of the rows: for each log,
-    the answer, the rows that it is about, and their places in the answer. Rows have `topic` and `partition`."""
+    """The unread records between the given offsets and the ends of their logs, for the rows selected by `which`. For
+    each log: the answer, the rows that it is about, and their places in the answer. Rows have `topic` and
+    `partition`."""
     if not len(which):
         return
     topics = rows["topic"].combine_chunks().dictionary_encode()

@@ -1,1 +1,1 @@
-"""The progress of groups: unread records, the time since which they are unread, and the movements of offsets."""
+"""The progress of groups: unread records, how long they have been unread, and the movements of offsets."""

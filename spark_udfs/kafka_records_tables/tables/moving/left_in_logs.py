@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftInLogs:
-    """The unread records from each of the given commits on; NONE if unknown. The last three fields are samples of logs
-    (`LogTail`), each with the place of a commit for its log."""
+    """The unread records after each commit; NONE if unknown. The last three fields are samples of logs (`LogTail`),
+    each with the place of a commit for its log."""
 
     unread: INT64
     held_back: INT64
     first_ms: INT64
     exact_from: INT64
-    """From this offset on, the samples of the log include every batch."""
+    """From this offset, the samples of the log include every batch."""
     log_of_sample: INT64
     offset_of_sample: INT64
     time_of_sample: INT64
 
 
 def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) -> LeftInLogs:
-    """The unread records of commits, according to the files of topics; empty if the source has no files."""
+    """The unread records after commits, according to topic files; empty if the source has no files."""
     offset = numbers(commits["offset"])
     unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
     samples: list[tuple[INT64, INT64, INT64]] = []

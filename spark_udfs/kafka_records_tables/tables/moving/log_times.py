@@ -1,4 +1,4 @@
-"""Looks up, for many offsets at once, the times at which records were written, according to files and commits."""
+"""Looks up when records were written, for many offsets at once, from files and commits."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NONE: Final = np.iinfo(np.int64).min
 LATE: Final = np.iinfo(np.int64).max
 
 _NARROW: Final = 2**40
-"""Values with a smaller difference are used as they are: there are fewer than eight million logs."""
+"""Values with a smaller difference are used unchanged, because there are fewer than eight million logs."""
 
 
 class Samples:
-    """Offsets in some logs, each with a time by which the record existed. Logs have numbers from 0 on."""
+    """Offsets in some logs, each with a time by which the record existed. Logs are numbered from 0."""
 
     def __init__(self, log: INT64, offset: INT64, ms: INT64) -> None:
         order = stable_order(offset - offset.min()) if _has_narrow(offset) else np.argsort(offset, kind="stable")
         order = order[stable_order(log[order])]
         self._log, self._offset, self._ms = log[order], offset[order], ms[order]
         self._by_offset = _Places(self._log, self._offset)
-        # This way, no record has a later time than the records after it.
+        # This ensures that no record has a later time than the records after it.
         last = int(self._log.max(initial=0))
         self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
         self._latest_ms = running_maximum(self._log, self._ms)
@@ -46,7 +46,7 @@ class Samples:
         return is_there, np.where(is_there, self._by_then[at], LATE)
 
     def end_at(self, log: INT64, ms: INT64) -> INT64:
-        """The offset after the last sample of a log that existed at a given time; NONE if there was none."""
+        """The offset after the last sample of a log that existed at a given time; NONE if there is none."""
         if not len(self._log):
             return np.full(len(log), NONE, np.int64)
         at = self._by_time.first_from(log, ms + 1) - 1
@@ -65,11 +65,11 @@ class Samples:
 
 
 class _Places:
-    """Values of logs, sorted by log and value, in which many values are searched for at once."""
+    """Values of logs, sorted by log and value, for searching many values at once."""
 
     def __init__(self, log: INT64, values: INT64) -> None:
         self._distinct = None if _has_narrow(values) else np.unique(values)
-        # Do not pass an initial value. It would count as a value, and extend the range back to 1970.
+        # Do not pass an initial value, because it would count as a value and extend the range back to 1970.
         self._lowest, self._highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         self._width = 2 + (self._highest - self._lowest if self._distinct is None else len(self._distinct))
         self._keys = log * self._width + self._ranks(values)
@@ -80,8 +80,8 @@ class _Places:
         return np.searchsorted(self._distinct, values).astype(np.int64)
 
     def first_from(self, log: INT64, values: INT64) -> INT64:
-        """The index of the first element of a log that is not below a value, or of the next element after those of the
-        log."""
+        """The index of the first element of a log that is not below a value, or of the element after the log's last
+        one."""
         found: INT64 = np.searchsorted(self._keys, log * self._width + self._ranks(values)).astype(np.int64)
         return found
 
@@ -92,7 +92,7 @@ def _has_narrow(values: INT64) -> bool:
 
 
 def flattened(lists: Any, *names: str) -> tuple[INT64, list[INT64]]:
-    """For a column of lists of structs, the row of each element, and some members of it; NONE for null."""
+    """For a column of lists of structs: the row of each element, and some of its fields, with NONE for null."""
     array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
@@ -102,7 +102,7 @@ def flattened(lists: Any, *names: str) -> tuple[INT64, list[INT64]]:
 
 
 def numbers(column: Any) -> INT64:
-    """A column of numbers as a vector; NONE for null."""
+    """A column of numbers as a vector, with NONE for null."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     found: INT64 = array.cast(pa.int64()).fill_null(NONE).to_numpy(zero_copy_only=False)
     return found

@@ -36,7 +36,7 @@ _PLAIN: Final = ("group_id", "topic", "partition", "offset")
 
 
 def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of `progress`, as its rules describe them."""
+    """The rows of `progress`, as described in its rules."""
     commits = parts["commit_progress"]
     logs = Logs(commits, parts["log_ends"], context)
     report_hidden_topics(commits, logs, context)

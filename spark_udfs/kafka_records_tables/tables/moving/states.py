@@ -1,4 +1,4 @@
-"""The rows of `progress`, from how offsets moved and the unread records at the ends of logs."""
+"""The rows of `progress`, from the movements of offsets and the unread records at the ends of logs."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _PATIENCE: Final = 2
 """A wait counts as too long if it lasts longer than this many times the longest earlier wait of the group."""
 
 _GROWTH: Final = 10
-"""A group is falling behind only if at least one in N new records remains unread."""
+"""A group is falling behind only if at least one in this many new records remains unread."""
 
 _PLACE: Final = ["topic", "partition"]
 
 _ROWS: Final = 131_072
-"""The number of rows that are made at a time."""
+"""The number of rows to compute at a time."""
 
 
 def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of `progress`, as its rules describe them."""
+    """The rows of `progress`, as described in its rules."""
     options = context.question.options
     told = parts["commit_progress"]
     commits = _commits(told)
@@ -83,7 +83,7 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
 
 
 def _commits(told: pa.Table) -> pa.Table:
-    """The rows of `commit_progress` that are about commits; a batch that has only these is not copied."""
+    """The rows of `commit_progress` about commits. A batch with only such rows is not copied."""
     batches = [
         batch.filter(batch.column("group_id").is_valid()) if batch.column("group_id").null_count else batch
         for batch in told.to_batches()
@@ -100,7 +100,7 @@ def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> Non
 
 
 class Logs:
-    """The logs to which commits refer, with numbers. Logs in `log_ends` come first."""
+    """The logs to which commits refer, numbered. Logs in `log_ends` come first."""
 
     def __init__(self, commits: pa.Table, ends: pa.Table, context: Context) -> None:
         both = pa.concat_tables([ends.select(_PLACE), commits.select(_PLACE)])
@@ -115,16 +115,16 @@ class Logs:
         stable, high, end = (self.of(name) for name in ("last_stable_offset", "high_watermark", "log_end_offset"))
         self.stable = stable
         self.end = np.where(stable != NONE, high, np.where(end != NONE, end, high))
-        """The offset up to which consumers can read; NONE if it is unknown."""
+        """The offset up to which consumers can read; NONE if unknown."""
         self.left = left_in_logs(commits, self.end, self.of("log_start_offset"), context)
-        """How many records were unread after each commit, according to the files of the topics; empty without files."""
+        """How many records were unread after each commit, according to topic files; empty without files."""
         self._sampled = self.of_commit[self.left.log_of_sample]
         self._offset, self._ms = self.left.offset_of_sample, self.left.time_of_sample
         self.samples = Samples(self._sampled, self._offset, self._ms)
 
     def with_commits(self, commits: INT64, offset: INT64, ms: INT64) -> Samples:
-        """The samples, extended by commits. The offset right before a commit may be a marker of a transaction and not a
-        record, so the record of a commit is the one before the last."""
+        """The samples, extended by commits. The offset right before a commit may belong to a transaction marker, so the
+        record before that one is used."""
         return Samples(
             np.concatenate([self._sampled, self.of_commit[commits]]),
             np.concatenate([self._offset, np.maximum(offset, 0) - 2]),
@@ -146,16 +146,16 @@ class Logs:
         return found
 
     def of(self, name: str) -> INT64:
-        """A column of `log_ends` for each commit; NONE if it is null."""
+        """A column of `log_ends` for each commit, with NONE for null."""
         return np.append(numbers(self.ends[name]), NONE)[self.row]
 
     def has_true(self, name: str) -> FLAGS:
-        """Whether a column of `log_ends` is true, for each commit."""
+        """For each commit, whether a column of `log_ends` is true."""
         found: FLAGS = self.of(name) == 1
         return found
 
     def moment(self, last_commit_ms: int | None) -> int:
-        """The moment of the rows: now for brokers, the latest time of a record or commit for stored logs."""
+        """The time of the rows: now for brokers, and the latest time of a record or commit for stored logs."""
         clock = int(time.time() * 1000)
         if self.is_of_brokers:
             asked = pc.max(self.ends["high_watermark_timestamp_ms"]).as_py()
@@ -174,7 +174,7 @@ def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
 
 
 def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
-    """Which rows have values that another row has in the same columns."""
+    """Flags rows whose values also occur in the same columns of another row."""
     if not others.num_rows:
         return np.zeros(rows.num_rows, np.bool_)
     both = codes_of_same(pa.concat_tables([rows.select(names), others.select(names)]).columns)
@@ -183,7 +183,8 @@ def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
 
 
 def _moved(commits: pa.Table) -> FLAGS:
-    """Whether a group has committed later in another partition of the topic of groups, where its coordinator is now."""
+    """Whether a group has since committed in another partition of `__consumer_offsets`, where its coordinator is
+    now."""
     commit_ms = numbers(commits["commit_timestamp_ms"])
     group, place = (
         codes_of_same(commits.select(names).columns) for names in (["group_id"], ["group_id", "log_partition"])
@@ -207,11 +208,11 @@ class _Advances:
         # If there are files, their batch headers are more exact.
         without = logs.left.exact_from[self.rows] == NONE
         self.evidence = logs.with_commits(self.rows[without], self.after[without], self.ms[without])
-        """When records existed: the samples of logs, and the commits of groups in logs without samples."""
+        """When records existed: the samples of logs, and commits of groups in logs without samples."""
 
 
 class _States:
-    """The result for each of some commits, as vectors."""
+    """The results for some commits, as vectors."""
 
     def __init__(
         self, commits: pa.Table, logs: Logs, advances: _Advances, some: slice, now: int, window: int, history: int
@@ -238,7 +239,7 @@ class _States:
         self._look_for_falling_behind()
 
     def _unread(self) -> None:
-        """Whether something is left to read, and the time by which the first such record was there."""
+        """Determine whether anything is left to read, and the time by which the first such record existed."""
         logs, offset = self._logs, self.offset
         of_log, left = logs.of_commit, logs.left
         self.has_tail = self._exact_from != NONE
@@ -276,8 +277,8 @@ class _States:
         return longest
 
     def _look_for_falling_behind(self) -> None:
-        """Whether more and more records are left: after the last advance of each part of the window more than after
-        that of the previous part, four times in a row up to now."""
+        """Determine whether more and more records are left: more after the last advance in each part of the window than
+        in the previous part, four times in a row up to now."""
         width = self._part
         part = self._ms // width
         closes = np.ones(len(part), np.bool_)
@@ -319,7 +320,7 @@ class _States:
         }
 
     def columns(self, has_moved: FLAGS, is_left: FLAGS, *, is_asked: bool) -> dict[str, Any]:
-        """The columns of the table, without those of `pace`. `is_asked` is whether the caller named the moment."""
+        """The columns of the table, except those of `pace`. `is_asked` says whether the caller specified the time."""
         now, logs, commits = self._now, self._logs, self._commits
         start = now - self._patience
         has_log = logs.row >= 0

@@ -38,7 +38,7 @@ _CAUSES: Final = {
     "expirations": frozenset(["expired"]),
     "deletions": frozenset(["offset_deleted", "group_deleted", "topic_deleted"]),
 }
-"""The causes of `disappearances` that a column counts."""
+"""The causes of `disappearances` that have a column with their count."""
 
 _SESSION_MS: Final = 45_000
 """The default of `group.consumer.session.timeout.ms`. It only distinguishes causes about members, which are not
@@ -55,7 +55,7 @@ class Reader(TableReader):
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
         self._groups = SharedGroups(context, more=[MORE], needs_all_groups=True, with_moments=True)
-        # Report undecodable records only once, where they are counted.
+        # Report undecodable records only once, in the place where they are counted.
         self._quiet = context.apart()
         self._explaining = TombstoneExplainer(
             known,
@@ -146,7 +146,7 @@ class _Whole:
             self._last, self._last_ms = int(offsets[-1]), int(clock[-1])
 
     def since_ms(self) -> int | None:
-        """A window that begins later is complete; None if all are."""
+        """Windows that begin later are complete; None if all are."""
         limit = self._context.log.cleaned_up_to
         if limit is not None and self._context.question.as_of_ms is None and self._last + 1 < limit:
             return self._last_ms

@@ -43,7 +43,7 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Returns each partition of a group once. The rules of the table `lag` explain how it is used."""
+        """Return each partition of a group once. The rules of the table `lag` explain how it is used."""
         context = self.context
         told = self._records.replayed(context, "its assignments are ignored", picked=CONSUMED_PICKED)
         groups = told.groups.by_id

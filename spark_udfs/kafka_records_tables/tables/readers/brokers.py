@@ -39,7 +39,7 @@ _AS_THEY_ARE: Final = ("broker_id", "broker_epoch", "rack", "in_controlled_shutd
 
 
 def _known(broker: dict[str, Any]) -> dict[str, Any]:
-    """The row of a broker's record. A record without an offset comes from answers of brokers
+    """The row for a broker's record. A record without an offset comes from answers of brokers
     (`sources.cluster_answers`)."""
     if broker["broker_epoch"] >= 0:
         return broker
@@ -47,7 +47,7 @@ def _known(broker: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(listener: dict[str, Any]) -> str:
-    """Controllers list listeners in any order."""
+    """A sort key, because controllers list listeners in any order."""
     return str(listener["name"])
 
 

@@ -80,7 +80,7 @@ class Reader(TableReader):
         return record_batch(TABLE.schema, columns, len(keys))
 
     def _of_keys(self, keys: INT64) -> pa.Array:
-        """The advances of the given ascending keys, as one list per key."""
+        """The advances of some ascending keys, as one list per key."""
         of_key = self._advances.advances["key"]
         first, behind = np.searchsorted(of_key, keys), np.searchsorted(of_key, keys, side="right")
         sizes = behind - first

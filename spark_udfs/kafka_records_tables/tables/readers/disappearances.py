@@ -49,8 +49,8 @@ class Reader(TableReader):
 
 
 def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
-    """The state to keep after the rows that arrived, and the rows of the table that cannot change any more. `kept` is
-    None at the start of the log."""
+    """The state to keep after the rows so far, and the rows of the table that can no longer change. `kept` is None at
+    the start of the log."""
     known = schemas(context, "consumer_offsets")
     outside = {"schemas": known, "context": context}
     explaining = _explaining(known, context) if kept is None else from_bytes(kept, outside)
@@ -60,7 +60,7 @@ def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple
 
 
 def still_open(kept: bytes, context: Context) -> Iterator[Any]:
-    """The rows of the table that later records may still change: what is known so far."""
+    """The rows of the table that later records may still change, as far as known."""
     known = schemas(context, "consumer_offsets")
     explaining = from_bytes(kept, {"schemas": known, "context": context})
     yield from _batches(explaining.rest(), known, context)
@@ -78,7 +78,7 @@ def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], cont
 
 def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
     numbers = {schema.name: number for number, schema in known.items()}
-    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # one column per member of the named tuple
+    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # one column per field of the named tuple
     times = pa.array(found.timestamp_ms, pa.int64())
     schema = TABLE.schema
     columns = {
@@ -99,14 +99,14 @@ def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: C
 
 
 def _mapped(values: Iterable[Any], function: Callable[[Any], Any], kind: Any) -> Any:
-    """A column with the results of `function`, which is called once for each distinct value: few differ."""
+    """A column with the results of `function`, which is called once per distinct value because there are few."""
     places: dict[Any, int] = {}
     taken = pa.array([places.setdefault(value, len(places)) for value in values], pa.int32())
     return pa.array([function(value) for value in places], kind).take(taken)
 
 
 def _key_columns(records: Iterable[str], keys: Iterable[Any], known: Mapping[int, RecordSchema]) -> dict[str, Any]:
-    """The columns that are fields of keys, null if a record has no such field."""
+    """The columns that are fields of keys; null if a record has no such field."""
     rows: dict[str, list[int]] = {}
     of_record: dict[str, list[Any]] = {}
     for row, (record, key) in enumerate(zip(records, keys, strict=True)):

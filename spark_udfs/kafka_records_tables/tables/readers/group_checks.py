@@ -103,8 +103,8 @@ class Reader(CheckReader):
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The records of a batch in two parts, commits and others, because most rows are commits and no column of the other
-    records has a value for them."""
+    """The records of a batch, split into commits and others, because most rows are commits and the columns of other
+    records have no value for them."""
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     is_commit = are_of_types(prefix_column(batch.column("key"))[0], types)
     return batch.filter(pa.array(is_record & is_commit)), batch.filter(pa.array(is_record & ~is_commit))
@@ -113,8 +113,8 @@ def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[
 def _with_commits(
     found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], known: Groups
 ) -> Iterator[Event]:
-    """The events, each after the earlier commits that may create a simple group: for each group the first commit, and
-    the first one after each of its events."""
+    """The events, each preceded by the earlier commits that may create a simple group: the first commit of each group,
+    and the first one after each of its events."""
     if found is None:
         yield from of_groups
         return
@@ -155,7 +155,7 @@ def _row(check: str, event: Event, why: str) -> CheckRow:
 
 
 def _may_lack_records(context: Context) -> bool:
-    """Whether records that existed at the requested moment are gone: then groups are not checked."""
+    """Whether records that existed at the requested time are gone. If so, groups are not checked."""
     if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
     what = "the log cleaner may have removed records that existed at that moment"
@@ -168,7 +168,7 @@ def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Cont
     groups = loading.groups.by_id
     known = names | names_in_groups(groups.values())
     of_source = context.log.topics
-    # A recreated topic has the name of the deleted one: only its own id has partitions to assign.
+    # A recreated topic has the name of the deleted one, but only its own id has partitions to assign.
     now = {of: name for of, name in of_source.names.items() if of not in of_source.deletions.topic_ids}
     topics = Topics(known, now, of_source.partition_counts)
     for group_id, group in groups.items():
@@ -177,7 +177,7 @@ def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Cont
 
 
 def _of_share_groups(loading: LoadingGroups) -> Iterator[CheckRow]:
-    """The facts: the share groups, and the lists in their records of type 15."""
+    """The facts: share groups, and the lists in their records of type 15."""
     for group_id, group in loading.groups.by_id.items():
         if group.kind != SHARE:
             continue

@@ -21,7 +21,7 @@ _NEVER: Final = 1 << 63
 
 
 class Reader(TableReader):
-    """Keeps the logs with open transactions, because it is known only after the last log whether the topic of
+    """Keeps the logs with open transactions, because only after the last log is it known whether the topic of
     transactions exists."""
 
     def __init__(self, context: Context) -> None:
@@ -76,8 +76,8 @@ def _rows_of(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _holds_cleaner(log: Mapping[str, Any], first_offset: int) -> bool | None:
-    """Whether a transaction keeps a cleaner from records before the newest file of a compacted log; None if no file
-    shows it."""
+    """Whether a transaction keeps a cleaner from cleaning records before the newest file of a compacted log; None if no
+    file shows it."""
     sizes = log["sizes"]
     if not sizes or sizes[-1]["offset"] is None:
         return None

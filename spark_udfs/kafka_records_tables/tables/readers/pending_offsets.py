@@ -57,7 +57,7 @@ class Reader(RecordReader):
 def _waiting(
     found: DecodedRecords, is_unknown: bool, deleted: Mapping[CommitKey, int], context: Context
 ) -> Iterator[Any]:
-    """The rows, from commits that wait for a marker. If `is_unknown` there may be a marker, and there are no rows."""
+    """The rows, from commits that wait for a marker. With `is_unknown`, there may be a marker, so there are no rows."""
     types = numbers_of(schemas(context, "consumer_offsets"), COMMITS)
     keys, producers = commit_keys(found, types), found.rows.column("producer_id").to_pylist()
     firsts: dict[tuple[CommitKey, int], int] = {}

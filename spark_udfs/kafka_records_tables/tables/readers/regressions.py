@@ -18,7 +18,7 @@ class Reader(Regressions):
 
 
 def named_later(batches: Iterator[Any], context: Context) -> set[int]:
-    """The places of the records of the table that rows about later records may name."""
+    """The places of the table's records to which rows about later records may refer."""
     found = Reader(context)
     for batch in batches:
         for _ in found.take(batch):

@@ -54,7 +54,7 @@ def _share_partition_keys(keys: Any) -> Any:
 
 
 def _refused(found: DecodedRecords, types: tuple[int, ...]) -> Any:
-    """Yields the records that can be decoded but that no coordinator replays; returns their rows."""
+    """Yields records that can be decoded but that no coordinator replays. Returns their rows."""
     refused = refused_records(found, types)
     for row, what in refused.items():
         number = int(found.columns.record_type[row])
@@ -79,7 +79,7 @@ def _places(found: DecodedRecords, types: tuple[int, ...], rows: list[int]) -> I
 
 
 def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
-    """The row of the last record, snapshot or update, of each share partition."""
+    """The row of each share partition's last record, a snapshot or an update."""
     last: dict[str, int] = {}
     for number in types:
         records = found.columns.records.get(number)
@@ -95,7 +95,7 @@ def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
 
 
 def _note_states(found: DecodedRecords, types: tuple[int, ...], refused: set[int], states: dict[str, CheckRow]) -> None:
-    """Note for each share partition in a batch whether its last record leaves a state."""
+    """Note, for each share partition in a batch, whether its last record leaves a state."""
     last = _last_rows(found, types)
     places = _places(found, types, list(last.values()))
     for (key, row), place in zip(last.items(), places, strict=True):

@@ -46,7 +46,7 @@ class Reader(LastOfKeyReader):
 def _in_list(
     found: DecodedRecords, types: tuple[int, ...], usable: Any, initialization: str, field: str, context: Context
 ) -> Iterator[Any]:
-    """The rows from one list of the records, one per topic and partition in it."""
+    """The rows from one list in the records, one per topic and partition."""
     records = pa.array(usable)
     lists = found.member(types, "value", field).take(records)
     topics = pc.list_flatten(lists)

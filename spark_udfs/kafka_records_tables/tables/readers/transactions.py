@@ -45,7 +45,7 @@ class Reader(LastOfKeyReader):
 
 
 def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS, context: Context) -> FLAGS:
-    """Which rows have a state that Kafka knows. Reports the `usable` ones among the others."""
+    """Flags rows with a state that Kafka knows. Reports the others that are `usable`."""
     is_known = np.ones(len(usable), np.bool_)
     name = found.member(types, "key", "transactional_id")
     states = found.member(types, "value", "transaction_status").to_pylist()
@@ -60,7 +60,7 @@ def _in_known_state(found: DecodedRecords, types: tuple[int, ...], usable: FLAGS
 
 
 def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
-    """The columns of the table, for all rows that were kept."""
+    """The columns of the table for all rows that were kept."""
     states = found.member(types, "value", "transaction_status").to_pylist()
     partitions = found.member(types, "value", "transaction_partitions")
     started = nulled(found.member(types, "value", "transaction_start_timestamp_ms"), _NO_TIMESTAMP)
@@ -82,7 +82,7 @@ def _columns(found: DecodedRecords, types: tuple[int, ...], context: Context) ->
 
 
 def _renamed(lists: Any, kind: Any) -> Any:
-    """The same lists of structs, under the names of the table's own fields."""
+    """The same lists of structs, with the names of the table's own fields."""
     offsets = lists.offsets
     items = lists.values
     found = (pc.struct_field(items, name) for name in ("topic", "partition_ids"))

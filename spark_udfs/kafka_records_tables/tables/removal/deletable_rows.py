@@ -1,4 +1,4 @@
-"""Makes the rows of `deletable_offsets`: one for each offset, each commit of an open transaction, and each group."""
+"""Creates the rows of `deletable_offsets`: one for each offset, each commit of an open transaction, and each group."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _REASONS: Final = tuple(rules.DELETE_ANSWERS)
 _NUMBERS: Final = {reason: number for number, reason in enumerate(_REASONS)}
 _BY_SUBSCRIPTION: Final = (rules.NOT_SUBSCRIBED, rules.NO_MEMBERS)
-"""The reasons that SUBSCRIBED replaces for topics that the group subscribes to."""
+"""The reasons that SUBSCRIBED replaces for topics to which the group subscribes."""
 _NO_COMMIT: Final = ("topic_id", "offset", "leader_epoch", "metadata", "commit_timestamp", "commit_timestamp_ms")
 
 
 def deletable_rows(schema: pa.Schema, found: Held, partition: int) -> Iterator[pa.RecordBatch]:
-    """The rows from the offsets and groups of a coordinator (with `told`); `partition` is the log partition."""
+    """The rows for a coordinator's offsets and groups (with `told`). `partition` is the log partition."""
     if found.offsets is not None:
         count = len(found.offsets.group)
         yield record_batch(schema, _of_offsets(found.offsets, found.groups), count)
@@ -69,7 +69,7 @@ def _of_offsets(offsets: HeldOffsets, groups: Mapping[str, HeldGroup]) -> dict[s
 
 
 def _of_waiting(waiting: list[CommitKey], groups: Mapping[str, HeldGroup]) -> dict[str, Any]:
-    """Rows of partitions that only open transactions commit: a broker deletes these pending commits too."""
+    """Rows of partitions that only open transactions commit. A broker deletes these pending commits too."""
     held = [groups.get(group) for group, _, _ in waiting]
     reasons = [
         _of_topic(rules.offset_reason(name, group), topic, group)
@@ -124,7 +124,7 @@ def _of_groups(found: Held) -> dict[str, Any]:
 
 
 def _committed(found: Held) -> set[CommitKey]:
-    """The existing offsets among those that open transactions commit."""
+    """The offsets that exist and that open transactions also commit."""
     offsets = found.offsets
     if offsets is None or not found.pending:
         return set()

@@ -1,4 +1,4 @@
-"""Makes the rows of `expirations`: when each offset and group expires, and the tombstones of a clean-up."""
+"""Creates the rows of `expirations`: when each offset and group expires, and the tombstones of a clean-up."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _GROUP_TOMBSTONES: Final = {
     ),
     STREAMS: ("StreamsGroupTargetAssignmentMetadata", "StreamsGroupMetadata", "StreamsGroupTopology"),
 }
-"""The tombstones that `createGroupTombstoneRecords` of each kind's class writes for a group without members, whether or
-not there is a record of that type. For a consumer group, tombstones of its resolved regular expressions are added."""
+"""The tombstones that each kind's `createGroupTombstoneRecords` writes for a group without members, whether or not
+there is a record of that type. A consumer group also gets tombstones for its resolved regular expressions."""
 
 _RULES: Final = tuple(rules.CHANGES_WITH)
 _NUMBERS: Final = {rule: number for number, rule in enumerate(_RULES)}
@@ -52,7 +52,7 @@ class _GroupRow(NamedTuple):
 
 
 class ExpiryRows:
-    """Makes the rows from the offsets and groups of a coordinator; `retention` is in milliseconds."""
+    """Creates the rows from the offsets and groups of a coordinator. `retention` is in milliseconds."""
 
     def __init__(
         self, schema: pa.Schema, found: Held, context: Context, retention: int, *, is_kip_211: bool = False
@@ -66,8 +66,8 @@ class ExpiryRows:
         self._records = schemas(context, "consumer_offsets")
 
     def batches(self, at: int | None = None, until: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, committed offsets first. With `at`, the tombstones that a clean-up at that time writes; with
-        `until`, everything that has expired by then; else all. Times are in milliseconds since 1970."""
+        """The rows, committed offsets first: with `at`, the tombstones that a clean-up at that time would write; with
+        `until`, everything that has expired by then; otherwise, everything. Times are in milliseconds since 1970."""
         limit = until if at is None else at
         if self._held.offsets is not None:
             yield from self._offset_rows(self._held.offsets, limit, at is not None)
@@ -77,7 +77,7 @@ class ExpiryRows:
 
     @cached_property
     def _expiries(self) -> tuple[INT64, INT64]:
-        """When each offset expires, or _NEVER; and the number of the deciding rule."""
+        """When each offset expires, or _NEVER, and the number of the deciding rule."""
         offsets = self._held.offsets
         if offsets is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -152,7 +152,7 @@ class ExpiryRows:
     def _of_group(
         self, group_id: str, group: HeldGroup, last: int | None, unreadable: set[str], waiting: frozenset[str]
     ) -> tuple[str, int]:
-        """The rule for a group, and when it is deleted, or _NEVER; `last` is when its last offset is deleted."""
+        """The rule for a group, and when the group is deleted, or _NEVER. `last` is when its last offset is deleted."""
         rule = self._rule(group).rule
         if rule in (rules.SHARE_GROUP, rules.UNREADABLE):
             return rule, _NEVER
@@ -211,7 +211,7 @@ _BY_TIME: Final = (rules.COMMIT_TIMESTAMP, rules.STATE_TIMESTAMP, rules.EXPIRE_T
 
 
 def _is_shown(expires: INT64, limit: int | None) -> FLAGS:
-    """Which offsets expire by `limit`; all of them without a limit."""
+    """Flags offsets that expire by `limit`, or all of them without a limit."""
     if limit is None:
         return np.ones(len(expires), np.bool_)
     is_due: FLAGS = (expires <= limit) & (expires != _NEVER)
@@ -239,7 +239,7 @@ def _told(expires: INT64, numbers: INT64) -> dict[str, Any]:
 
 
 def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int) -> pa.Array:
-    """The keys of tombstones: those of the commits, encoded again if a commit has an old key version or bytes after its
+    """The keys of tombstones: those of the commits, re-encoded if a commit has an old key version or bytes after its
     key."""
     own = offsets.key.filter(pa.array(chosen))
     is_rebuilt = ~offsets.has_own_key[chosen]

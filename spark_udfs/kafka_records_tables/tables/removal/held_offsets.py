@@ -37,30 +37,30 @@ _NO_TIMESTAMP: Final = -1
 
 
 class HeldOffsets(NamedTuple):
-    """Committed offsets. Each array has one element per offset."""
+    """Committed offsets, in arrays with one element per offset."""
 
     group: pa.DictionaryArray
     topic: pa.Array
     partition: pa.Array
     commit_timestamp_ms: pa.Array
     expire_timestamp_ms: pa.Array
-    """Null if the commit has no expiry time of its own: only values of version 1 may have one."""
+    """Null if the commit has no expiry time of its own. Only values of version 1 can have one."""
     log_offset: pa.Array
     key: pa.Array
     """The bytes of the key of its record."""
     has_own_key: FLAGS
-    """Whether a coordinator would write the same bytes now: the key has the current version, and nothing follows it."""
+    """Whether a coordinator would write the same bytes now: the key has the current version and no trailing bytes."""
     is_known: FLAGS
-    """False if an offset exists, but none of its records can be used."""
+    """False if an offset exists but none of its records is usable."""
     is_pending: FLAGS
-    """Whether an open transaction commits this partition."""
+    """Whether an open transaction also commits this partition."""
     told: Mapping[str, Any]
-    """The content of the commits, with the columns of `commits.commit_columns`; empty if no table needs it."""
+    """The content of the commits, in the columns of `commits.commit_columns`; empty if no table needs it."""
 
     def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
-        """Which offsets are for one of the `topics` of their group; `topics` are in the order of the names in `group`.
+        """Flags offsets for one of the `topics` of their group. `topics` are in the order of the names in `group`.
 
-        Each pair of a group and a topic is looked up once.
+        Each pair of group and topic is looked up once.
         """
         of_topic = self.topic.dictionary_encode()
         names = of_topic.dictionary.to_pylist()
@@ -70,32 +70,32 @@ class HeldOffsets(NamedTuple):
         return np.array(found, np.bool_)[inverse]
 
     def kinds(self, groups: Mapping[str, HeldGroup]) -> pa.Array:
-        """The kinds of the groups, null if a group no longer exists."""
+        """The kinds of the groups; null if a group no longer exists."""
         held = (groups.get(name) for name in self.group.dictionary.to_pylist())
         kinds = pa.array([None if group is None else group.kind for group in held], pa.string())
         return kinds.take(self.group.indices)
 
 
 class Held(NamedTuple):
-    """The offsets and groups that the coordinator of a log partition has."""
+    """The offsets and groups that a log partition's coordinator has."""
 
     groups: Mapping[str, HeldGroup]
     offsets: HeldOffsets | None
     """The committed offsets; None if there are none."""
     pending: frozenset[CommitKey]
-    """The offsets that open transactions commit, whether or not there is an older offset."""
+    """The offsets that open transactions commit, whether or not an older offset exists."""
     seen_ms: Mapping[str, int]
     """By group, the time of its own record or, without one, of its last commit; empty if the source has no
     timestamps."""
 
 
 class HeldCollector:
-    """Gathers the offsets and groups that a coordinator has after some raw rows, with READS; `names` are the names of
+    """Collects the offsets and groups that a coordinator has after some raw rows with READS. `names` are the names of
     the records of groups and commits.
 
-    With `with_commits`, offsets have `told`. Tables that share a reading share the result. Reports records that cannot
-    be used. An offset that a commit in an open transaction will overwrite remains until the marker. A tombstone also
-    removes the pending offsets of its partition (`OffsetMetadataManager.replay`).
+    With `with_commits`, offsets have `told`. Tables that share a reading share the result. Reports unusable records. An
+    offset that a commit in an open transaction will overwrite remains until the marker. A tombstone also removes the
+    pending offsets of its partition (`OffsetMetadataManager.replay`).
     """
 
     def __init__(self, context: Context, names: Iterable[str], *, with_commits: bool = False) -> None:
@@ -188,7 +188,7 @@ def _has_own_key(found: DecodedRecords, types: tuple[int, ...]) -> FLAGS:
 
 
 def _seen(replayed: Replayed, groups: Mapping[str, HeldGroup], types: tuple[int, ...]) -> dict[str, int]:
-    """By group, the time of its own record; if it has none, that of the last record of any of its commits."""
+    """By group, the time of its own record or, without one, of the last record of any of its commits."""
     times: dict[str, int] = {}
     if "timestamp_ms" in replayed.seen.rows.schema.names:
         group = replayed.seen.member(types, "key", "group").dictionary_encode()

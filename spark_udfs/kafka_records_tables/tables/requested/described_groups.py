@@ -1,6 +1,5 @@
-"""Converts coordinators' descriptions of groups to the same form as groups that were replayed from records, so that the
-rules about members, assignments and owners of partitions are the same for both. Values that an answer does not contain
-are None.
+"""Converts coordinators' descriptions of groups to the form of groups replayed from records, so that the same rules
+apply to members, assignments and partition owners. Values that an answer lacks are None.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def described_group(group_id: str, asked: AskedGroup) -> Group:
 
 
 def names_told(asked: AskedGroup) -> dict[str, str]:
-    """The names of topics by their ids (22 characters), in assignments."""
+    """Topic names by id (22 characters), from assignments."""
     return {
         str(topic["topic_id"]): topic["topic_name"]
         for member in asked.described.fields.get("members", ())
@@ -69,7 +68,7 @@ def names_told(asked: AskedGroup) -> dict[str, str]:
 
 
 def has_unresolved_regex(asked: AskedGroup) -> bool:
-    """Whether a member subscribes by a regular expression, so that the coordinator does not report the topics."""
+    """Whether a member subscribes by regular expression, so that the coordinator does not report the topics."""
     return any(member.get("subscribed_topic_regex") for member in asked.described.fields.get("members", ()))
 
 
@@ -114,7 +113,7 @@ def _add_member(group: Group, member: Mapping[str, Any]) -> None:
         has = _tasks(member["assignment"], None) | {f"{name}_pending_revocation": () for name in _TASKS}
         target = _tasks(member["target_assignment"])
     else:
-        metadata["subscribed_topic_names"] = sorted(member["subscribed_topic_names"])  # as records have them
+        metadata["subscribed_topic_names"] = sorted(member["subscribed_topic_names"])  # as in records
         has = {"assigned_partitions": _partitions(member["assignment"], *((None,) if group.kind == CONSUMER else ()))}
         target = {}
     if group.kind == CONSUMER:
@@ -133,7 +132,7 @@ def _add_member(group: Group, member: Mapping[str, Any]) -> None:
 
 
 def _partitions(assignment: Mapping[str, Any], *epoch: None) -> list[dict[str, Any]]:
-    """Partitions by topic; with `epoch`, the epoch of each of them is marked as unknown."""
+    """Partitions by topic. With `epoch`, the epoch of each is marked as unknown."""
     return [
         {"topic_id": str(each["topic_id"]), **_numbers(each["partitions"], *epoch)}
         for each in assignment["topic_partitions"]

@@ -38,8 +38,8 @@ _NOWHERE: Final = -1
 
 
 def requested_rows(table: Table, answers: CoordinatorAnswers, context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, as batches of `Table.schema`, about the requested groups. `table` is one of `UNKNOWN` or
-    `INPUTS` and not a view."""
+    """The rows of a table about the requested groups, as batches of `Table.schema`. `table` is in `UNKNOWN` or `INPUTS`
+    and is not a view."""
     groups = context.question.groups
     wanted = None if groups is None or table.group != "group_id" else tuple(groups)
     for rows in _ROWS_OF[table.name](table, answers, wanted, context):
@@ -93,7 +93,7 @@ def _members(table: Table, answers: CoordinatorAnswers, wanted: _Wanted, context
 
 
 def _with_unknown_types(rows: pa.RecordBatch, asked: Mapping[str, AskedGroup]) -> pa.RecordBatch:
-    """The members; their protocol is null if it is unknown."""
+    """The members, with a null protocol if it is unknown."""
     unknown = {(group, member) for group, each in asked.items() for member in members_of_unknown_type(each)}
     if not unknown:
         return rows
@@ -116,8 +116,7 @@ def _assigned_partitions(
 ) -> Iterator[pa.RecordBatch]:
     asked, offsets = answers.groups(wanted, context), answers.offsets(wanted, context)
     groups = _described(asked)
-    # For groups without a description, and for unresolved expressions, it is unknown which offsets are no longer
-    # needed.
+    # Without a description, or with unresolved regular expressions, it is unknown which offsets are no longer needed.
     told = {
         group_id: group
         for group_id, group in groups.items()

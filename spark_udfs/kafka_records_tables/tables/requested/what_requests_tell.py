@@ -68,7 +68,7 @@ UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
 """For each table that requests can fill, the columns that are then null in every row."""
 
 INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
-"""Tables that are filled only for views. Of them, `transactions` has only transactions that have not ended."""
+"""Tables that serve only as inputs to views. Of these, `transactions` has only transactions that have not ended."""
 
 _LAST_ONLY: Final = "coordinators return the last committed offset of a partition, not earlier ones"
 _NO_HISTORY: Final = "coordinators return the current state, not its history"

@@ -1,10 +1,10 @@
 """Determines why a write removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
 
 The rules of a clean-up are those of `expirations`. A coordinator checks all offsets of a group at once. So if an offset
-remains that should have expired no later than the removed ones, no clean-up removed these, regardless of the retention.
+remains that should have expired no later than the removed ones, they were not removed by a clean-up, regardless of the
+retention.
 
-The facts are in columns (`swept_columns`), and so are the proofs and signs that follow from them, for many writes at
-once.
+The facts are in columns (`swept_columns`), and so are the proofs and signs derived from them, for many writes at once.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _WORDS_OF_GROUPS: Final = {**_WORDS_OF_OFFSETS, _CLEAN_UP: causes.GROUP_EXPIRED}
 
 
 class _Weight(NamedTuple):
-    """The possible and likely ways that follow from flags of proofs and signs."""
+    """The possible and likely ways, given the flags of proofs and signs."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]
     confidence: str
     is_by_due: bool
-    """Whether an offset that was due is evidence, too."""
+    """Whether an offset that was due counts as evidence too."""
 
 
 class Ways(NamedTuple):
@@ -70,12 +70,12 @@ class BulkDeletion:
     __slots__ = ("_is_whole", "_of_groups", "_said", "_ways")
 
     def __init__(self, ways: Ways, of_groups: dict[str, Ways], *, is_whole: bool) -> None:
-        """`of_groups` has the ways by group if the facts about all groups together contradict each other."""
+        """`of_groups` has the ways by group, if the facts about all groups taken together contradict each other."""
         self._ways = ways
         self._of_groups = of_groups
         self._is_whole = is_whole
         self._said: dict[bool, Verdict] = {}
-        """The verdicts that are the same for all tombstones: whether they are of offsets."""
+        """The verdicts shared by all tombstones, by whether they are tombstones of offsets."""
 
     def said(self, event: Event) -> Verdict:
         """The verdict on one of the tombstones."""
@@ -88,7 +88,7 @@ class BulkDeletion:
         return found
 
     def _in_words(self, found: Ways, is_offset: bool) -> Verdict:
-        """A verdict with ways, as a verdict with causes."""
+        """Converts a verdict with ways to one with causes."""
         weight = found.weight
         cause, possible, confidence, is_shown = _words(
             weight.cause, weight.possible, weight.confidence, is_offset=is_offset, is_whole=self._is_whole
@@ -102,11 +102,11 @@ class BulkDeletions(SweptGroups):
     def said(
         self, first_case: int, are_whole: list[bool], live: LiveOffsets, until: INT64 | None
     ) -> tuple[list[BulkDeletion], INT64]:
-        """The verdicts on the first writes, and for each the longest retention that explains why these offsets were
-        removed at that time; NO_AGE if any does. The groups of these writes are dropped.
+        """The verdicts on the first writes, and for each the longest retention that explains the removal of its offsets
+        at that time; NO_AGE if any retention does. The groups of these writes are dropped.
 
-        `first_case` is the number of the first write. `are_whole` tells whether all records of each are in the log.
-        With `until`, each write has ended at this position: the remaining offsets and groups are known."""
+        `first_case` is the number of the first write. `are_whole` says whether all records of each write are in the
+        log. With `until`, each write has ended at this position, so the remaining offsets and groups are known."""
         cases = len(are_whole)
         rows = int(np.searchsorted(self.swept.case, first_case + cases))
         swept = Swept(*(each[:rows] for each in self.swept))
@@ -139,15 +139,15 @@ class BulkDeletions(SweptGroups):
 
 
 class _Proofs:
-    """The proofs and signs against each way in which sets of groups may have been removed. Proofs rule out a cause for
-    any retention. Signs only make a cause unlikely. Until a write has ended, it may still delete objects that exist
+    """Proofs and signs against each way in which sets of groups may have been removed. Proofs rule out a cause for any
+    retention, while signs only make it unlikely. Until a write has ended, it may still delete objects that exist
     now."""
 
     def __init__(
         self, swept: Swept, staying: list[tuple[INT64, INT64]], of: INT64, count: int, *, is_over: bool
     ) -> None:
-        """`of` has the number of the set of each group; there are `count` sets. `staying` has, for each kind, the
-        groups of offsets that stay, and their log offsets."""
+        """`of` has the set number of each group; there are `count` sets. `staying` has, for each kind, the groups of
+        the remaining offsets, and their log offsets."""
         self._of, self._count = of, count
         nothing = Shown(np.full(count, NOTHING), np.full(count, NOTHING))
         never, not_yet, refused = (
@@ -181,7 +181,7 @@ class _Proofs:
         self._due = shown("due", taken(swept.due_at, first(of, swept.due_at != NOTHING, count)))
 
     def ways(self) -> list[Ways]:
-        """Which ways are likely and possible for each set; none is possible if the facts about its groups contradict
+        """Which ways are likely and possible for each set. None is possible if the facts about its groups contradict
         each other."""
         proofs, signs = self._proofs, self._signs
         is_ruled_out = [each.there for each in proofs]
@@ -214,7 +214,7 @@ class _Proofs:
             proofs[way], signs[way] = proofs[way].otherwise(deleted), signs[way].otherwise(near)
 
     def _any(self, flags: FLAGS) -> FLAGS:
-        """For each set, whether one of its groups is flagged."""
+        """For each set, whether any of its groups is flagged."""
         found: FLAGS = np.bincount(self._of[flags], minlength=self._count) > 0
         return found
 
@@ -232,8 +232,8 @@ def _evidence(reasons: tuple[tuple[int, int], ...]) -> tuple[Evidence, ...]:
 
 @cache
 def _weighed(flags: int) -> _Weight:
-    """Which ways are likely and possible. The bits of `flags` say for each of _WAYS whether it is ruled out, then for
-    each whether it is unlikely, and whether a clean-up would remove all groups, and would not have done so long
+    """Which ways are likely and possible. The bits of `flags` say, for each of _WAYS, whether it is ruled out, then for
+    each whether it is unlikely, and finally whether a clean-up would remove all groups and would not have done so long
     before."""
     is_ruled_out, is_unlikely = ([bool(flags >> bit & 1) for bit in range(begin, begin + 4)] for begin in (0, 4))
     is_due = bool(flags >> 8 & 1)
@@ -253,7 +253,7 @@ def _weighed(flags: int) -> _Weight:
 def _words(
     cause: tuple[str, ...], possible: tuple[str, ...], confidence: str, *, is_offset: bool, is_whole: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
-    """The causes and the confidence if these ways are likely and possible, and whether to show the evidence."""
+    """The causes and the confidence, given the likely and possible ways, and whether to show the evidence."""
     word = _WORDS_OF_OFFSETS if is_offset else _WORDS_OF_GROUPS
     all_possible = tuple(word[way] for way in possible)
     if not is_whole:

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.log_facts import TopicDeletions
 
 _SOON_MS: Final = 60_000
-"""A coordinator that is running applies a deletion within this time; one that is not running has not loaded its
-groups."""
+"""A running coordinator applies a deletion within this time. One that is not running has not loaded its groups."""
 
 _CLOCKS_MS: Final = 5_000
-"""The clocks of a controller and a coordinator may differ by this much."""
+"""By how much the clocks of a controller and a coordinator may differ."""
 
 
 class OfTopics(NamedTuple):
@@ -28,7 +27,7 @@ class OfTopics(NamedTuple):
     deleted: Evidence | None = None
     """Evidence that all topics were deleted just before the write, so that nothing else deleted the offsets."""
     near: Evidence | None = None
-    """Evidence that all topics were deleted before the write or shortly after it, by the clock of a controller."""
+    """Evidence that all topics were deleted before the write or shortly after it, by a controller's clock."""
     stays: Evidence | None = None
     """Evidence that a topic had never been deleted before the write."""
     stayed: Evidence | None = None

@@ -1,8 +1,7 @@
-"""Converts objects of tables to bytes and back, for a table that continues later with the objects that it had in
-memory.
+"""Converts objects of tables to bytes and back, so that a table can continue later with the objects it had in memory.
 
-Pickles can refer to any function. The pickles that are read here may refer only to classes of tables, so that a person
-who can write a checkpoint cannot run code with it.
+Pickles can refer to any function. The pickles read here may refer only to classes of tables, so that write access to a
+checkpoint does not allow running code.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class UnexpectedContent(ValueError):
 
 
 def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
-    """Convert an object to bytes, with everything to which it refers except the objects `outside`, which are stored as
+    """Convert an object to bytes, with everything it refers to except the objects in `outside`, which are stored as
     names."""
     content = io.BytesIO()
     _Pickler(content, outside).dump(kept)
@@ -65,7 +64,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (maker := _MAKERS.get((module, name))) is not None:
             return maker
-        # Reject names that the module only imports.
+        # Reject names that the module merely imports.
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if isinstance(found, type) and found.__module__ == module:
             return found

@@ -1,4 +1,4 @@
-"""Determines why a member was removed from its group, from the content and the time of the write."""
+"""Determines why a member was removed from its group, based on the content and time of the write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GIVING_UP: Final = {
     "ConsumerGroupCurrentMemberAssignment": MemberState.UNREVOKED_PARTITIONS,
     "StreamsGroupCurrentMemberAssignment": StreamsMemberState.UNREVOKED_TASKS,
 }
-"""For each record, the state in which a member has its rebalance timeout to give up what it should lose."""
+"""For each record, the state in which a member may use its rebalance timeout to give up what it should lose."""
 
 _SHARE: Final = "ShareGroup"
 
@@ -39,7 +39,7 @@ _UNUSED: Final = {
 }
 
 _LATE_MS: Final = 250
-"""How late the timer of a member may run on a broker."""
+"""How late a member's timer may run on a broker."""
 
 
 class Verdict(NamedTuple):
@@ -59,8 +59,8 @@ def said(
 
 
 def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int) -> Verdict | None:
-    """Why a record about a member, or about a regular expression, of a group that still exists was deleted; None for
-    other records. `session_ms` is the session timeout of members whose records do not have their own."""
+    """Why a record about a member or a regular expression of an existing group was deleted; None for other records.
+    `session_ms` is the session timeout of members whose records do not contain one."""
     role = ROLES[event.record]
     if role in _UNUSED and write.is_whole:
         return said(*_UNUSED[role])
@@ -88,10 +88,10 @@ def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int)
 
 
 def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | None:
-    """The record of the member that took the place of this one, in the same write and under the same instance id.
+    """The record of the member that replaced this one in the same write, under the same instance id.
 
-    GroupMetadataManager.replaceMember writes no record of the group between the two. Where a member left and another
-    one joined in one batch within a millisecond, the new epoch of the group is between them.
+    GroupMetadataManager.replaceMember writes no record of the group between the two. If one member left and another
+    joined within a millisecond in the same batch, the new epoch of the group is between them.
     """
     metadata = None if member is None else member.metadata
     instance_id = None if metadata is None else _told(metadata, "instance_id")
@@ -116,7 +116,7 @@ def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | N
 
 def _may_go_on(event: Event, write: Write, member: Member | None) -> bool:
     """Whether the request that removed a static member may have continued in another write, as requests with chained
-    steps may. A member that leaves, or is removed, raises the epoch of its group in the same write."""
+    steps may. A member that leaves or is removed raises its group's epoch in the same write."""
     metadata = None if member is None else member.metadata
     if metadata is None or _told(metadata, "instance_id") is None:
         return False
@@ -130,7 +130,7 @@ def _may_go_on(event: Event, write: Write, member: Member | None) -> bool:
 
 
 def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Verdict:
-    """The causes that the time allows, given the session timeout."""
+    """The causes that are possible given the times and the session timeout."""
     now = write.timestamp_ms
     seen = None if member is None else _last_heartbeat(member)
     if member is None or now is None or seen is None or seen.timestamp_ms is None:
@@ -143,7 +143,7 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         if late is not None and 0 <= late <= _LATE_MS:
             shown = Evidence("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
-    # Only records of members with the classic protocol have this tag; in other records it is read as zero.
+    # Only records of members with the classic protocol have this tag; in other records, it is read as zero.
     own_session_ms = metadata and _told(metadata, attribute(_SESSION))
     late = now - seen.timestamp_ms - (own_session_ms or session_ms)
     if late < 0:
@@ -160,7 +160,7 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
 
 
 def _last_heartbeat(member: Member) -> Event | None:
-    """The last record that a heartbeat of the member makes."""
+    """The last record caused by a heartbeat of the member."""
     records = (record for record in (member.metadata, member.current) if record is not None)
     return max(records, key=attrgetter("offset"), default=None)
 

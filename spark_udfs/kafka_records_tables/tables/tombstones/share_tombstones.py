@@ -1,9 +1,9 @@
-"""Explains every tombstone of `__share_group_state`: the state that it ended, and the evidence in the log about its
-cause.
+"""Explains every tombstone of `__share_group_state`: the state that it ended, and the evidence for its cause in the
+log.
 
-Kafka 4.1 and later write them in two methods. `ShareCoordinatorShard.deleteState` writes one, about one share partition
-that has state. `ShareCoordinatorShard.maybeCleanupShareState` writes, in one write, one for each share partition of the
-deleted topics that has state in the log partition.
+Kafka 4.1 and later write them in two methods. `ShareCoordinatorShard.deleteState` writes one for a share partition with
+state. `ShareCoordinatorShard.maybeCleanupShareState` writes, at once, one for each share partition of the deleted
+topics that has state in the log partition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BY_REQUEST: Final = (STATE_DELETED,)
 
 
 class State(NamedTuple):
-    """The state of a share partition, as the log shows it."""
+    """The state of a share partition, as shown by the log."""
 
     state_epoch: int | None
     start_offset: int | None
@@ -50,7 +50,7 @@ class ExplainedEnd(NamedTuple):
 
     event: Event
     before: State | None
-    """The state that it ended; None if the log does not have it."""
+    """The state that it ended; None if it is not in the log."""
     write_offset: int
     """The offset of the first tombstone that may belong to the same write."""
     cause: tuple[str, ...]
@@ -61,7 +61,7 @@ class ExplainedEnd(NamedTuple):
 
 @dataclass(slots=True)
 class _Write:
-    """Tombstones that may have been written at once: consecutive, in one batch and at one time."""
+    """Tombstones that may have been written at once: consecutive, in one batch and with the same time."""
 
     base_offset: int | None
     ended: list[tuple[Event, State | None]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class _Write:
         return self.ended[-1][0].offset + 1
 
     def goes_on(self, event: Event, base_offset: int | None) -> bool:
-        """Whether a tombstone may be of the same write."""
+        """Whether a tombstone may belong to the same write."""
         place = self.end, self.base_offset, self.ended[-1][0].timestamp_ms
         return place == (event.offset, base_offset, event.timestamp_ms)
 
@@ -84,12 +84,12 @@ class ShareTombstones:
     the tombstones."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
-        """Reports the records that cannot be used."""
+        """Unusable records are reported to the context."""
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, (SNAPSHOT, UPDATE))
         self._live: dict[str, dict[tuple[str, int], State]] = {}
-        """By topic id, the existing states, in the order of their latest records."""
+        """By topic id, the existing states, ordered by their latest records."""
         self._used: dict[str, int] = {}
         """By topic id, the last record that is not a tombstone."""
         self._writes: list[_Write] = []
@@ -98,7 +98,7 @@ class ShareTombstones:
         self._next = 0
         self._lost: list[int] = []
         self._there_again: list[int] = []
-        """The place where records are missing or cannot be used: the first of them, and the offset after the last."""
+        """Where records are missing or unusable: the first such offset, and the offset after the last."""
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add the raw rows that follow."""
@@ -107,7 +107,7 @@ class ShareTombstones:
             self._replay(DecodedRecords(rows.filter(pc.is_null(rows.column("control"))), self._schemas))
 
     def explained(self) -> Iterator[ExplainedEnd]:
-        """All tombstones, in the order of the log."""
+        """All tombstones, in log order."""
         self._close()
         for write in self._writes:
             for event, before in write.ended:
@@ -143,7 +143,7 @@ class ShareTombstones:
         self._next = int(offsets[-1]) + 1 if len(offsets) else self._next
 
     def _is_whole(self, first: int, last: int) -> bool:
-        """Whether no record from `first` to `last` is missing."""
+        """Whether no record between `first` and `last` is missing."""
         gap = bisect_right(self._there_again, first)
         return gap == len(self._lost) or self._lost[gap] > last
 
@@ -159,7 +159,7 @@ class ShareTombstones:
             self._live.pop(topic_id, None)
 
     def _go_on(self, event: Event, is_unknown: bool) -> None:
-        """Note a record that is not a tombstone."""
+        """Record that a record is not a tombstone."""
         self._close()
         group_id, topic_id, partition = event.key
         states = self._live.setdefault(topic_id, {})
@@ -168,7 +168,7 @@ class ShareTombstones:
         self._used[topic_id] = event.offset
 
     def _close(self) -> None:
-        """Note the states that stay after the last write."""
+        """Record the states that remain after the last write."""
         if self._is_open:
             write = self._writes[-1]
             for topic_id in {event.key[1] for event, _ in write.ended} & self._live.keys():

@@ -1,4 +1,4 @@
-"""Columns of facts about bulk deletions: about each group of which a write removed offsets or the group itself."""
+"""Columns of facts about bulk deletions, with a row for each group that a write removed or whose offsets it removed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NO_AGE: Final = np.iinfo(np.int64).max
 
 
 class Shown(NamedTuple):
-    """Evidence for or against something, one for each element."""
+    """Evidence for or against something, with one entry per element."""
 
     word: INT64
-    """The place of the word in SHOWN; NOTHING if there is no evidence."""
+    """The index of the word in SHOWN; NOTHING if there is no evidence."""
     log_offset: INT64
 
     @property
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
         return flags
 
     def otherwise(self, other: Shown) -> Shown:
-        """This evidence or, where there is none, the other."""
+        """This evidence or, if there is none, the other."""
         is_there = self.there
         return Shown(*(np.where(is_there, own, its) for own, its in zip(self, other, strict=True)))
 
@@ -35,24 +35,24 @@ class Shown(NamedTuple):
         return Shown(np.where(flags, self.word, NOTHING), self.log_offset)
 
     def taken(self, at: INT64) -> Shown:
-        """The evidence at some indexes, none for NOTHING."""
+        """The evidence at some indexes; none for NOTHING."""
         return Shown(*(taken(each, at) for each in self))
 
 
 def shown(word: str, log_offset: INT64) -> Shown:
-    """The evidence with this word at some log offsets, none for NOTHING."""
+    """The evidence with this word at some log offsets; none for NOTHING."""
     return Shown(np.where(log_offset == NOTHING, NOTHING, SHOWN.index(word)), log_offset)
 
 
 class Swept(NamedTuple):
-    """Groups of which a write removed offsets, or the group itself. Each array has one element per group and write."""
+    """Groups that a write removed or whose offsets it removed. Each array has one element per group and write."""
 
     case: INT64
     """The number of the write."""
     begin: INT64
-    """The offset at which the write begins."""
+    """The offset where the write begins."""
     now_ms: INT64
-    """When it was written; NO_TIME if that is unknown."""
+    """When it was written; NO_TIME if unknown."""
     is_log_whole: INT64
     """Whether offsets without a record in the log do not exist."""
     is_known: INT64
@@ -61,35 +61,35 @@ class Swept(NamedTuple):
     """The time of the last record about the group."""
     has_since: INT64
     since_ms: INT64
-    """The time from which the retention of all offsets of the group counts, if they have one."""
+    """The time from which the retention of all offsets of the group is counted, if there is a common one."""
     has_base: INT64
     """Whether the start of the retention is certain."""
     may_expire: INT64
-    """Whether that is so, and the state of the group allows that its offsets expire."""
+    """Whether the start is certain and the group's state allows its offsets to expire."""
     is_empty: INT64
     """Whether the group certainly had no member."""
     are_topics_known: INT64
     """Whether it is known which topics the group subscribes to."""
     is_ended: INT64
-    """Whether the write has the last tombstone of the group."""
+    """Whether the write contains the group's last tombstone."""
     end: INT64
     """The offset of the last tombstone of the whole group; NOTHING if the write has none."""
     may_end_unseen: INT64
-    """Whether the group may have been deleted with these offsets without a tombstone of its own: at first, whether that
-    is so if these are all of its offsets."""
+    """Whether the group may have been deleted with these offsets without its own tombstone. At first, this assumes that
+    these are all of its offsets."""
     has_offsets: INT64
     """Whether offsets were removed."""
     waits_at: INT64
-    """A pending offset of the group; NOTHING if there is none."""
+    """The log offset of a pending offset of the group; NOTHING if there is none."""
     never_word: INT64
     never_at: INT64
-    """Why no clean-up removed this group."""
+    """The evidence that no clean-up removed this group."""
     not_yet_word: INT64
     not_yet_at: INT64
-    """Why no clean-up removed this group if the given retention is right."""
+    """The evidence that no clean-up removed this group if the given retention is right."""
     refused_word: INT64
     refused_at: INT64
-    """Why a coordinator does not delete these offsets for an administrator."""
+    """The evidence that a coordinator would not delete these offsets for an administrator."""
     has_topics: INT64
     are_deleted: INT64
     are_near: INT64
@@ -126,27 +126,27 @@ STAYS, STAYS_IF_DUE, STAYS_IN_TOPIC = range(3)
 
 
 class Watched(NamedTuple):
-    """Offsets that may stay after a write. Each array has one element per offset."""
+    """Offsets that may remain after a write. Each array has one element per offset."""
 
     row: INT64
     """The index in `Swept`."""
     kind: INT64
-    """STAYS: a clean-up would have removed this offset of the group, too. STAYS_IF_DUE: so it would if the given
+    """STAYS: a clean-up would also have removed this offset of the group. STAYS_IF_DUE: it would have, if the given
     retention is right. STAYS_IN_TOPIC: an offset of any group for a topic of the removed offsets."""
     number: INT64
     log_offset: INT64
-    """Where its commit is."""
+    """The log offset of its commit."""
     is_gone: INT64
     """Whether it was deleted in the rows that are forgotten."""
 
     def of_rows(self, count: int) -> Watched:
-        """The offsets of the first elements of `Swept`."""
+        """The offsets for the first elements of `Swept`."""
         which = self.row < count
         return Watched(*(each[which] for each in self))
 
 
 def first(of: INT64, which: FLAGS, count: int) -> INT64:
-    """For each of `count` numbers, the index of the first flagged element of `of` with this number, or NOTHING."""
+    """For each of `count` numbers, the index of the first flagged element of `of` with that number, or NOTHING."""
     found = np.full(count, NOTHING)
     at = np.flatnonzero(which)[::-1]
     # numpy keeps the last assignment to an index.
@@ -155,6 +155,6 @@ def first(of: INT64, which: FLAGS, count: int) -> INT64:
 
 
 def taken(values: INT64, at: INT64) -> INT64:
-    """The values at some indexes, NOTHING for NOTHING."""
+    """The values at some indexes; NOTHING for NOTHING."""
     found: INT64 = np.append(values, NOTHING)[at]
     return found

@@ -1,5 +1,5 @@
 """What commits show about bulk deletions: which offsets were removed, whether they were due to expire, and which others
-stay."""
+remain."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _CHECKS_MS: Final = 600_000
 """The default of `offsets.retention.check.interval.ms`, which is rarely changed."""
 
 _LATE_CLEAN_UP_MS: Final = 1_000
-"""How much later than due a clean-up may write: it checks the groups of a partition one after another. A timer of a
-member is less late (`member_causes`)."""
+"""How late a clean-up may write: it checks the groups of a partition one after another. A member's timer is less late
+(`member_causes`)."""
 
 _MOST_STAYING: Final = 5
-"""The number of offsets that are watched to see whether they stay: one that stays is enough."""
+"""The maximum number of offsets to watch to see whether they remain. One that remains is enough."""
 
 _ID_BITS: Final = 33
-"""The numbers of topic ids are smaller than 2 to this power."""
+"""Topic id numbers are below 2 to this power."""
 
 Kept = tuple[Collection[str], Mapping[Any, int]]
 """The offsets of a group that no clean-up removes: those for some topics, and for some topics and partitions."""
@@ -60,13 +60,13 @@ def found_in_commits(
     live: LiveOffsets,
     retention_ms: int,
 ) -> tuple[Swept, Watched]:
-    """The groups with all facts, and the offsets to watch. `tombstones` has the index of the group and the log offset
-    of each tombstone of an offset. `kept` is by index of the group."""
+    """The groups with all facts, and the offsets to watch. `tombstones` has the group index and the log offset of each
+    tombstone of an offset. `kept` is by group index."""
     return _Commits(swept, group_ids, tombstones, kept, live, retention_ms).found()
 
 
 class _Offsets(NamedTuple):
-    """Offsets of groups. Each array has one element per offset."""
+    """Offsets of groups, in arrays with one element per offset."""
 
     row: INT64
     """The index in `Swept`."""
@@ -79,7 +79,7 @@ class _Offsets(NamedTuple):
 
 
 class _Commits:
-    """A coordinator checks all offsets of a group at once."""
+    """Compares commits, using the fact that a coordinator checks all offsets of a group at once."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class _Commits:
         self._has_kept[list(kept)] = True
         self._swept = swept
         self._swept = self._with_remaining(swept)
-        # In an incomplete log a cleaner may have left removed offsets.
+        # In an incomplete log, a cleaner may have left removed offsets.
         is_whole = swept.is_log_whole[self._gone.row] | (commits[:, IS_LEGACY] == 0)
         # One reason against a clean-up is enough.
         self._is_compared = (self._swept.never_word == NOTHING) & (swept.now_ms != NO_TIME)
@@ -127,7 +127,7 @@ class _Commits:
         has_end, has_offsets = swept.end != NOTHING, swept.has_offsets != 0
         are_there = has_offsets | self._have_any(swept, has_end & ~has_offsets, _any)
         is_open = has_end & are_there & (swept.waits_at != NOTHING)
-        # An offset of the write that waits is the better evidence.
+        # A waiting offset of the write is better evidence.
         is_open &= swept.never_word != SHOWN.index("open_transaction")
         pending = shown("open_transaction", np.where(is_open, swept.waits_at, NOTHING)).otherwise(swept.never)
         is_idle = (swept.is_empty != 0) & ~are_there
@@ -136,7 +136,7 @@ class _Commits:
         )
 
     def _have_any(self, swept: Swept, which: FLAGS, allows: Callable[[INT64, INT64], FLAGS]) -> FLAGS:
-        """Which of some groups have offsets right before the write."""
+        """Flags groups that have offsets right before the write."""
         rows = np.flatnonzero(which)
         found, _ = self._lot.first_ones(
             self._lot.group,
@@ -183,8 +183,8 @@ class _Commits:
         )
 
     def _staying(self, swept: Swept) -> list[tuple[INT64, INT64]]:
-        """The offsets of groups that a clean-up would have removed with these, and those that it would have removed if
-        the retention is right; the first ones of each group."""
+        """The first offsets of each group that a clean-up would have removed with these, and those that it would have
+        removed if the retention is right."""
         rows = np.flatnonzero(
             (swept.is_ended == 0)
             & (swept.is_log_whole != 0)
@@ -224,12 +224,12 @@ class _Commits:
         return rows[at], number
 
     def _staying_in_topics(self, swept: Swept) -> tuple[INT64, INT64]:
-        """For each topic of the removed offsets, the first offsets of any group that are deleted with them if the topic
-        is deleted. The deletion does not affect offsets with the id of an earlier topic of this name, whose deletion a
+        """For each topic of the removed offsets, the first offsets of any group that would be deleted with the topic.
+        The deletion does not affect offsets with the id of an earlier topic of the same name, whose deletion a
         coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
         topic, width = self._lot.topic, len(self._keys)
         _, at = np.unique(self._row * width + topic[self._number], return_index=True)
-        # In the order in which the write has them.
+        # Sort them as in the write.
         at = np.sort(at[swept.is_ended[self._row[at]] == 0])
         rows, topics = self._row[at], topic[self._number[at]]
         # The ids in the commits of the removed offsets, by write and topic.
@@ -252,11 +252,11 @@ class _Commits:
         return rows[at], number
 
     def _are_not_gone(self, row: INT64, number: INT64) -> FLAGS:
-        """Which offsets the write does not remove."""
+        """Flags offsets that the write does not remove."""
         return ~_is_in(self._of_case, self._swept.case[row] * len(self._keys) + number)
 
     def _are_kept(self, row: INT64, number: INT64) -> FLAGS:
-        """Which offsets a clean-up does not remove because of their topic or an open transaction."""
+        """Flags offsets that a clean-up does not remove because of their topic or an open transaction."""
         are_kept = self._has_kept[row]
         for at in np.flatnonzero(are_kept).tolist():
             topics, pending = self._kept[int(row[at])]
@@ -265,7 +265,7 @@ class _Commits:
         return are_kept
 
     def _retentions(self, offsets: _Offsets) -> tuple[FLAGS, INT64, INT64]:
-        """For each offset, whether the commit itself says when it expires; from when its retention counts otherwise;
+        """For each offset: whether the commit itself says when it expires; otherwise, from when its retention counts;
         and when it expires."""
         swept, expire = self._swept, offsets.commits[:, EXPIRE_MS]
         is_explicit = expire != NO_TIME
@@ -281,6 +281,6 @@ def _any(row: INT64, number: INT64) -> FLAGS:
 
 
 def _is_in(known: INT64, wanted: INT64) -> FLAGS:
-    """Which numbers are among the known ones, which are sorted."""
+    """Flags numbers that are among the known ones, which are sorted."""
     found: FLAGS = np.append(known, -1)[np.searchsorted(known, wanted)] == wanted
     return found

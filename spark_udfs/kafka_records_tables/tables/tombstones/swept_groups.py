@@ -1,7 +1,7 @@
-"""Collects the groups of which writes removed offsets or the group itself.
+"""Collects the groups that writes removed or whose offsets they removed.
 
-What the state of a group shows is found when the replay reaches the write. What commits show is found afterwards, for
-many writes together (`swept_commits`).
+Evidence from a group's state is determined when the replay reaches the write. Evidence from commits is determined
+afterwards, for many writes together (`swept_commits`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
 _MOST_ROWS: Final = 8192
-"""The number of groups about which facts are found together."""
+"""The number of groups for which facts are determined together."""
 
 
 class SweptGroups:
@@ -47,14 +47,14 @@ class SweptGroups:
     def __init__(self, retention_ms: int) -> None:
         self._retention_ms = min(retention_ms, FARTHEST_MS)
         self.group_ids: list[str] = []
-        """The ids of the groups in `swept`, and of those that were added since."""
+        """The ids of the groups in `swept`, and of those added since."""
         self.swept = Swept(*(np.zeros(0, np.int64) for _ in Swept._fields))
         self.watched = Watched(*(np.zeros(0, np.int64) for _ in Watched._fields))
         self._rows: list[tuple[int, ...]] = []
         self._removed: list[tuple[int, int]] = []
         """The tombstones of offsets: the index in `_rows`, and the log offset."""
         self._kept: dict[int, Kept] = {}
-        """By index in `_rows`, which offsets no clean-up removes, if there may be such offsets."""
+        """By index in `_rows`, the offsets that no clean-up removes, if any."""
 
     @property
     def is_full(self) -> bool:
@@ -74,10 +74,11 @@ class SweptGroups:
         is_new_broker: bool,
         deletions: TopicDeletions,
     ) -> None:
-        """Add tombstones of a write, right before which `groups` and `live` are. The write has the last tombstones of
-        the groups `ended`. `is_log_whole` means that nothing is missing in the log, so that offsets without a record do
-        not exist. `is_new_broker` means that every deleted group has a tombstone. Before Kafka 4.0 groups without a
-        generation had none (`GroupMetadataManager.cleanupGroupMetadata`). `deletions` are those of topics."""
+        """Add tombstones of a write. `groups` and `live` are in the state right before it. The write has the last
+        tombstones of the groups `ended`. `is_log_whole` means that nothing is missing in the log, so offsets without a
+        record do not exist. `is_new_broker` means that every deleted group has a tombstone; before Kafka 4.0, groups
+        without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`). `deletions` are deletions of
+        topics."""
         of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
             group_id = event.key[0]
@@ -109,7 +110,7 @@ class SweptGroups:
             self.group_ids.append(group_id)
 
     def look(self, live: LiveOffsets) -> None:
-        """Find the facts that depend on commits, about all groups that were added since the last call."""
+        """Determine the facts that depend on commits, for all groups added since the last call."""
         if not self._rows:
             return
         shift = len(self.swept.case)
@@ -127,7 +128,7 @@ class SweptGroups:
         self._rows, self._removed, self._kept = [], [], {}
 
     def note_gone(self, live: LiveOffsets) -> None:
-        """Note which of the watched offsets are deleted, before the rows are forgotten."""
+        """Note which of the watched offsets were deleted, before the rows are forgotten."""
         watched = self.watched
         since = self.swept.begin[watched.row]
         is_gone = live.lot.are_deleted(watched.number, since, np.full(len(since), NEVER))

@@ -1,4 +1,4 @@
-"""What the state of a group shows about a write that removed its offsets or the group itself: values of columns of
+"""What a group's state shows about a write that removed the group or its offsets: values for columns of
 `swept_columns.Swept`."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.tombstones.deleted_topics import OfTopics
 
 NOTHING: Final = -1
-"""In place of a log offset: there is no evidence, or no single record shows it."""
+"""Used instead of a log offset: there is no evidence, or no single record shows it."""
 
 SHOWN: Final = (
     "open_transaction",
@@ -31,17 +31,17 @@ SHOWN: Final = (
     "topic_deleted",
     "topic_there",
 )
-"""The words of evidence; columns have their places here."""
+"""The words for evidence. Columns contain indexes in this tuple."""
 
 Reason = tuple[int, int]
-"""A word of evidence, by its place, and a log offset."""
+"""A word for evidence, by index, and a log offset."""
 
 NONE: Final[Reason] = (NOTHING, NOTHING)
 MEMBERS: Final = SHOWN.index("members")
 
 
 class Held(NamedTuple):
-    """What the members of a group show: columns of `Swept`."""
+    """What a group's members show: columns of `Swept`."""
 
     never: Reason
     not_yet: Reason
@@ -52,7 +52,7 @@ NOT_HELD: Final = Held(NONE, NONE, NONE)
 
 
 def held(known: GroupBefore, offsets: Sequence[Event]) -> Held:
-    """What the members of a group show about removed offsets."""
+    """What a group's members show about removed offsets."""
     state = known.state
     if state.kind == SHARE or (state.member_count and are_offsets_kept(state.kind, known.protocol_type)):
         shown = MEMBERS, known.told_at
@@ -62,15 +62,15 @@ def held(known: GroupBefore, offsets: Sequence[Event]) -> Held:
     shown = SHOWN.index("subscribed"), known.told_at
     if state.kind in (CONSUMER, STREAMS):
         return Held(shown, NONE, shown)
-    # A static member that returns with other topics is recorded at once, but the topics count only from the next
+    # A static member that returns with other topics is recorded at once, but the topics take effect only with the next
     # generation (`ClassicGroup.computeSubscribedTopics`), so the coordinator may refuse.
     return Held(NONE, shown, NONE)
 
 
 def waiting(pending: Mapping[Any, int], offsets: Sequence[Event]) -> Reason | None:
-    """Why a clean-up did not remove these offsets if some of them are pending.
+    """Why a clean-up did not remove these offsets, if some of them are pending.
 
-    A clean-up of 4.0 looks for transactions only where offsets are committed. DeleteGroups of 4.0 and later also
+    In 4.0, a clean-up looks for transactions only where offsets are committed. DeleteGroups of 4.0 and later also
     deletes pending offsets (`OffsetMetadataManager.cleanupExpiredOffsets`, `deleteAllOffsets`)."""
     for event in offsets:
         if event.key[1:] in pending:
@@ -79,8 +79,8 @@ def waiting(pending: Mapping[Any, int], offsets: Sequence[Event]) -> Reason | No
 
 
 def known_group(groups: GroupsBefore, group_id: str, *, is_log_whole: bool) -> GroupBefore | None:
-    """The group; None if there is none, or if records of it may be missing or cannot be decoded: if only commits show a
-    group, a cleaner may have removed its own records."""
+    """The group; None if there is none, or if its records may be missing or undecodable. If only commits show a group,
+    a cleaner may have removed its own records."""
     group = groups.get(group_id)
     if group is None or group.state.state is None:
         return None
@@ -91,7 +91,7 @@ UNKNOWN: Final[tuple[int, ...]] = (0,) * 8
 
 
 def facts_of(known: GroupBefore) -> tuple[int, ...]:
-    """The columns of `Swept` from `is_known` to `are_topics_known`. The retention of a classic group without members
+    """The columns of `Swept` from `is_known` to `are_topics_known`. For a classic group without members, retention
     counts from its last change."""
     state = known.state
     of_members = state.is_empty, state.topics is not None

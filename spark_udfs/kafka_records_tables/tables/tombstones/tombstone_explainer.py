@@ -41,32 +41,32 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.groups.group_states import Transition
 
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
-"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset`, fewer causes can be determined."""
+"""The columns of raw rows that are needed. Without `timestamp_ms` and `base_offset`, fewer causes can be determined."""
 
 _ROWS: Final = 524_288
-"""The number of rows that are processed together."""
+"""The number of rows to process together."""
 
 _UNCOMMITTED: Final = "the offset that it commits is unknown"
 _NAMELESS: Final = "left out: its key is unknown"
 _UNREAD: Final = "nothing is known about its group"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
-"""The verdict on a record of a group that is about no member and was removed without the group."""
+"""The verdict on a record of a group that is not about a member and was removed without the group."""
 
 _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
-"""The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
+"""The last record type, and the last version of commits, that brokers before Kafka 4.0 wrote."""
 
 _SWEEP_MS: Final = 60_000
-"""A coordinator before Kafka 4.0 writes one batch per group: an offset that disappears within this time of another one
-may have been removed with it."""
+"""A coordinator before Kafka 4.0 writes one batch per group. So offsets that disappear within this time of each other
+may have been removed together."""
 
 _MINUTE_MS: Final = 60_000
 """Brokers count their retention in minutes."""
 
 _STEP_MS: Final = 20_000
-"""The maximum time that one record may add: a jump of the clock shows nothing about what a coordinator
-does meanwhile."""
+"""The maximum time that one record may add, because a clock jump shows nothing about what a coordinator did in
+between."""
 
 
 _ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
@@ -77,15 +77,15 @@ _NO_GROUPS: Final[frozenset[str]] = frozenset()
 
 @dataclass(slots=True)
 class _Case:
-    """A write that waits until it is known what stays."""
+    """A write that waits until it is known what remains."""
 
     write: Write
     passed_ms: int
     """How much time had passed in the log."""
     is_last: bool
-    """Whether the log ends with it: rows may show only a part of its batch."""
+    """Whether the log ends with it, so that rows may show only part of its batch."""
     told: dict[int, Verdict] = field(default_factory=dict)
-    """The verdicts on tombstones, by their offsets. The others are in `BulkDeletions`."""
+    """The verdicts on tombstones, by offset. Other verdicts are in `BulkDeletions`."""
 
     def explained(self, others: BulkDeletion) -> list[Explained]:
         """The verdicts."""
@@ -116,9 +116,9 @@ class TombstoneExplainer:
         session_ms: int,
         is_told_of_groups: bool = False,
     ) -> None:
-        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members whose records do
-        not have their own. If the confidence is high, the cause does not depend on them. Reports the records that
-        cannot be decoded. With `is_told_of_groups`, the events of groups are not computed here but passed to `tell`."""
+        """`retention_ms` is `offsets.retention.minutes`; `session_ms` is the session timeout of members whose records
+        do not contain one. If the confidence is high, the cause does not depend on them. Undecodable records are
+        reported. With `is_told_of_groups`, the events of groups are not computed here but passed to `tell`."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
@@ -135,7 +135,7 @@ class TombstoneExplainer:
         self._whole_up_to = 0
         self._is_whole = True
         self._new_from: int | None = None
-        """The offset of the first record that only Kafka 4.0 and later write; None if none was seen."""
+        """The offset of the first record that only Kafka 4.0 and later write; None if there was none so far."""
         self._clock_ms: int | None = None
         """The latest time of all records."""
         self._passed_ms = 0
@@ -146,8 +146,8 @@ class TombstoneExplainer:
         """The number of cases so far."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
-        """Add the raw rows that follow, with READS. Returns the tombstones that are explained by now: each waits for
-        the records of the next minute."""
+        """Add the raw rows that follow, with READS. Returns the tombstones explained by now. Each waits for the records
+        of the next minute."""
         rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
         if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
@@ -157,17 +157,17 @@ class TombstoneExplainer:
 
     def tell(self, transitions: Iterable[Transition], up_to: int) -> None:
         """Pass the next events of groups: those of all records below the offset `up_to`. Their values have MORE. Rows
-        from `up_to` on are not used yet."""
+        from `up_to` are not used yet."""
         self._groups.add(transitions)
         self._told_up_to = up_to
 
     def taken(self) -> Iterator[Explained]:
-        """Process the rows that were added so far. Returns the tombstones that are explained by now."""
+        """Process the rows added so far. Returns the tombstones explained by now."""
         yield from self._go_on(is_end=False)
 
     def rest(self) -> Iterator[Explained]:
-        """The remaining tombstones at the end of the log. The log may continue: offsets that exist may still be deleted
-        in the same write, and more of the last write may follow."""
+        """The remaining tombstones at the end of the log. The log may continue, so existing offsets may still be
+        deleted in the same write, and more of the last write may follow."""
         yield from self._go_on(is_end=True)
         yield from self._explained(len(self._cases), None)
         self._compare_retention()
@@ -240,7 +240,7 @@ class TombstoneExplainer:
         self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
 
     def _passed(self, rows: pa.RecordBatch) -> INT64:
-        """How much time has passed in the log up to each row; a single row adds at most _STEP_MS."""
+        """How much time has passed in the log up to each row. A single row adds at most _STEP_MS."""
         if "timestamp_ms" not in rows.schema.names:
             return np.zeros(rows.num_rows, np.int64)
         told = rows.column("timestamp_ms").fill_null(0).to_numpy()
@@ -253,14 +253,14 @@ class TombstoneExplainer:
         return passed
 
     def _finished(self, moments: _Moments) -> Iterator[Explained]:
-        """The cases whose time is over."""
+        """The cases whose waiting time is over."""
         self._bulk.look(self._live)
         over = moments.over(np.array([case.passed_ms for case in self._cases], np.int64) + _SWEEP_MS)
         yield from self._explained(len(over), over)
 
     def _explained(self, count: int, over: INT64 | None) -> Iterator[Explained]:
-        """The first cases: after the time in which others may be removed with these, up to the positions `over`, or
-        before."""
+        """Explain the first cases: either after the time in which others may be removed with them, up to the positions
+        `over`, or before that."""
         cases = [self._cases.popleft() for _ in range(count)]
         first = self._begun - count - len(self._cases)
         found, longest = self._bulk.said(first, [case.write.is_whole for case in cases], self._live, over)
@@ -304,8 +304,8 @@ class TombstoneExplainer:
         self._begun += 1
 
     def _explain_at_once(self, case: _Case) -> tuple[Sequence[Event], frozenset[str]]:
-        """Explain the tombstones that wait for nothing. Returns the others, and the groups that end without being
-        replaced."""
+        """Explain the tombstones that do not wait for anything. Returns the others, and the groups that end without
+        being replaced."""
         write = case.write
         ended = _ended(write)
         of_groups: dict[str, list[Event]] = {group_id: [] for group_id in ended}
@@ -342,15 +342,15 @@ class _Moments(NamedTuple):
     """How much time had passed at the end of the rows."""
 
     def over(self, until_ms: INT64) -> INT64:
-        """The begin of the first write after each of the ascending times, or the end of the rows; as long as they
-        reach beyond the times."""
+        """For each of the ascending times that the rows cover, the start of the first write after it, or the end of the
+        rows."""
         at = np.searchsorted(self.passed_ms, until_ms, side="right")
         found: INT64 = np.append(self.begins, self.end)[at]
         return found[(at < len(self.begins)) | (until_ms < self.end_ms)]
 
 
 def _if_more_follows(found: Verdict, event: Event) -> Verdict:
-    """The verdict on a tombstone if its write may have had more records than the present ones."""
+    """The verdict on a tombstone if its write may have more records than those read so far."""
     role = ROLES.get(event.record)
     if event.record in COMMITS:
         more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
@@ -363,13 +363,13 @@ def _if_more_follows(found: Verdict, event: Event) -> Verdict:
 
 
 def _ended(write: Write) -> dict[str, Event]:
-    """By group the last tombstone that ends it."""
+    """By group, the last tombstone that ends it."""
     return {event.group_id: event for event in write.tombstones if event.record in _ENDS}
 
 
 def _how_replaced(records: list[Event], last: Event, *, is_whole: bool) -> Verdict | None:
-    """How a group was replaced by one of another kind in the write that ends it; None if it was not. `records` are
-    those of the write about the group."""
+    """How a group was replaced by one of another kind in the write that ends it; None if it was not. `records` are the
+    write's records about the group."""
     made = [event for event in records if event.value is not None]
     if not any(event.offset > last.offset for event in made):
         return None

@@ -1,6 +1,6 @@
-"""Finds the writes of a coordinator that contain tombstones in a log partition. A coordinator writes the records of one
-operation one after another, with the same time. A batch may contain several writes
-(`group.coordinator.append.linger.ms`), and a large write takes several batches."""
+"""Finds a coordinator's writes that contain tombstones. A coordinator writes the records of one operation one after
+another, with the same time. A batch may contain several writes (`group.coordinator.append.linger.ms`), and a large
+write needs several batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NO_BATCH: Final = -1
 
 _LONG: Final = 500
-"""The number of records in a batch from which a write may continue in the next one: a batch has no more than
+"""The number of records in a batch from which a write may continue in the next one. A batch has at most
 `max.message.bytes`."""
 
 
@@ -33,7 +33,7 @@ class Write(NamedTuple):
 
     records: tuple[Event, ...]
     timestamp_ms: int | None
-    """The time at which they were written; None if the source does not report it."""
+    """When they were written; None if the source does not report it."""
     is_whole: bool
     """Whether all of its records are in the log, with no gap before or after them."""
     tombstones: tuple[Event, ...]
@@ -41,12 +41,12 @@ class Write(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """The offset at which the write begins."""
+        """The offset where the write begins."""
         return self.records[0].offset
 
 
 def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
-    """The fields to read from values: the instance ids of members, in records that have them."""
+    """The fields to read from values: the instance ids of members, for records that have them."""
     members = {}
     for schema in schemas.values():
         if ROLES.get(schema.name) == MEMBER:
@@ -56,7 +56,7 @@ def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
 
 
 class Boundaries:
-    """Determines which rows were written together. Rows arrive in the order of the log, a batch at a time."""
+    """Determines which rows were written together. Rows arrive in log order, a batch at a time."""
 
     def __init__(self) -> None:
         self._held: list[pa.RecordBatch] = []
@@ -64,8 +64,9 @@ class Boundaries:
         """The offset after the last row that was returned."""
 
     def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
-        """The rows of the complete writes, with the start of each write and whether it is complete. These are all rows
-        up to the last batch in which a write begins or, at the end of the log, all rows. None if there are none."""
+        """The rows of complete writes, with the start of each write and whether all its records are there. These are
+        the rows up to the last batch in which a write begins or, at the end of the log, all rows. None if there are
+        none."""
         parts = [*self._held, *batches]
         self._held = []
         if not parts:
@@ -73,7 +74,8 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # Do not split the last batch in which a write begins: its length and first record show what wrote it.
+            # Do not split the last batch in which a write begins, because its length and first record show what wrote
+            # it.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:
@@ -108,13 +110,13 @@ class Boundaries:
             is_long = int(np.count_nonzero(batches == batches[-1])) >= _LONG
             is_whole[-1] &= not (is_long and rows.column("value")[-1].as_py() is None)
         if _is_old(rows).any():
-            # Records of the oldest format do not show where the next write begins.
+            # Records in the oldest format do not show where the next write begins.
             is_whole &= ~_is_old(rows)[starts]
         return starts, is_whole
 
 
 def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
-    """Which writes begin with their batch, if the source reports batches."""
+    """Flags writes that begin with their batch, if the source reports batches."""
     if "base_offset" not in rows.schema.names:
         return np.ones(len(starts), np.bool_)
     batches = rows.column("base_offset").fill_null(_NO_BATCH).to_numpy()
@@ -123,8 +125,8 @@ def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
 
 
 def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
-    """For each row but the last, whether a write may continue after it in another batch: it is a tombstone in a long
-    batch, and so is the next row."""
+    """For each row except the last, whether a write may continue after it in another batch: both it and the next row
+    are tombstones in long batches."""
     is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
     begins = np.concatenate([[True], np.diff(batches) != 0])
     numbers = np.cumsum(begins) - 1
@@ -134,8 +136,8 @@ def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
 
 
 def _is_old(rows: pa.RecordBatch) -> FLAGS:
-    """Which records have the format before batches (magic 0 and 1), in which each record is separate: they have no
-    leader epoch."""
+    """Flags records in the format before batches (magic 0 and 1), in which each record is separate. They have no leader
+    epoch."""
     if "leader_epoch" not in rows.schema.names:
         return np.zeros(rows.num_rows, np.bool_)
     old: FLAGS = rows.column("leader_epoch").fill_null(0).to_numpy() < 0
@@ -150,8 +152,8 @@ def writes(
     context: Context,
     consequence: str,
 ) -> list[Write]:
-    """The writes with tombstones among some rows, as `Boundaries` returns them. Reports tombstones of offsets whose
-    keys cannot be decoded, with the `consequence`."""
+    """The writes with tombstones among some rows, as returned by `Boundaries`. Reports tombstones of offsets with
+    undecodable keys, with the `consequence`."""
     is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
     is_tombstone = is_record & rows.column("value").is_null().to_numpy(zero_copy_only=False)
     write = np.zeros(rows.num_rows, np.int64)

@@ -1,2 +1,1 @@
-"""The words in the columns of tables, and their meanings. The modules load quickly, so that declarations can use
-them."""
+"""The values of columns in tables, and their meanings. The modules load quickly, so declarations can use them."""

@@ -1,4 +1,4 @@
-"""Why a record was deleted: the values of the column `cause`, and an explanation of each kind of tombstone."""
+"""Why a record was deleted: the values of the column `cause`, and an explanation for each kind of tombstone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAUSES: Final = {
     REPLACED_EMPTY_GROUP: "an empty group was replaced by one of another kind",
     RECORD_UNUSED: "newer brokers do not use the record",
 }
-"""The words of `disappearances`, in the order in which several of them are written."""
+"""The values of `disappearances`, in the order in which several of them are written."""
 
 OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
 """Causes of tombstones that end a group."""
@@ -53,9 +53,9 @@ class Evidence(NamedTuple):
     """A fact in the log that supports a cause."""
 
     shows: str
-    """A word of `disappearances.TABLE.rules`."""
+    """A value described in `disappearances.TABLE.rules`."""
     log_offset: int | None
-    """The record that shows it; None if no single record does."""
+    """The offset of the record that shows it; None if no single record does."""
 
 
 class Explained(NamedTuple):
@@ -65,11 +65,11 @@ class Explained(NamedTuple):
     timestamp_ms: int | None
     record: str
     key: tuple[object, ...]
-    """The fields of the key, in the order of the schema; the first is the group."""
+    """The fields of the key, in schema order. The first is the group."""
     write_offset: int
     """The offset of the first record of the same write."""
     cause: tuple[str, ...]
-    """One of CAUSES, or several of them, in order, if the cause is one of these."""
+    """One of CAUSES or, if the cause is one of several, these in order."""
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str

@@ -1,5 +1,5 @@
-"""The values in the table `checks`, and the columns that its inputs share. Imports nothing heavy, so that declarations
-can import it."""
+"""The values in the table `checks`, and the columns that its inputs share. Imports nothing heavy, so declarations can
+use it."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ OPTIONS: Final = (
 # -- facts that inputs pass to the view, next to the problems ----------------------------------------------------------
 
 READ: Final = "read"
-"""A log partition was read; `partition` is the number of partitions of its topic, null if unknown, and the time is the
-local clock when reading began."""
+"""A log partition was read. `partition` is its topic's partition count, null if unknown; the time is the local clock
+when reading began."""
 SHARE_GROUP: Final = "share group"
 STATE: Final = "state"
 """A share partition has state."""

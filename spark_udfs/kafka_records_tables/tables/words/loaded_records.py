@@ -1,4 +1,4 @@
-"""The columns and the declaration that the inputs of `log_files` share, one for each topic of a coordinator."""
+"""The columns and the declaration shared by the inputs of `log_files`, one for each coordinator topic."""
 
 from __future__ import annotations
 

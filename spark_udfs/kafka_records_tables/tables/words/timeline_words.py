@@ -1,5 +1,4 @@
-"""The words of the column `event` of the table `timeline`. Imports nothing heavy, so that its declaration can list
-them."""
+"""The values of the column `event` of the table `timeline`. Imports nothing heavy, so its declaration can list them."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
 UNCHANGED: Final = "unchanged"
-"""The text in the detail of `epoch` about the target assignment if no member has a new one."""
+"""The text about the target assignment in the detail of `epoch` if no member has a new one."""
 
 MEANINGS: Final = {
     CREATED: "the first record of a group, or the first after `deleted`",
