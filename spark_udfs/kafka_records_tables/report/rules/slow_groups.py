@@ -23,6 +23,7 @@ from kafka_records_tables.report.facts.group_facts import (
 )
 from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
+from kafka_records_tables.report.facts.new_topics import NewTopic, new_topic
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -40,6 +41,9 @@ from kafka_records_tables.report.rules.fewer_members import CAUSE as FEWER_CAUSE
 from kafka_records_tables.report.rules.fewer_members import NAME as FEWER_MEMBERS
 from kafka_records_tables.report.rules.fewer_members import weigh_members
 from kafka_records_tables.report.rules.key_skew import HotPartition, hot_partition, spread, weigh_skew
+from kafka_records_tables.report.rules.new_topics import CAUSE as NEW_TOPIC_CAUSE
+from kafka_records_tables.report.rules.new_topics import QUESTIONS as NEW_TOPIC_QUESTIONS
+from kafka_records_tables.report.rules.new_topics import by_new_topic, with_new_topic
 from kafka_records_tables.report.rules.slow_members import CAUSE as SLOW_MEMBER_CAUSE
 from kafka_records_tables.report.rules.slow_members import NAME as SLOW_MEMBER
 from kafka_records_tables.report.rules.slow_members import Window, places_behind, weigh_slow_members, what_helps
@@ -148,15 +152,21 @@ def _find(context: RuleContext) -> list[Incident]:
     groups = tuple(dict.fromkeys(group for group, _ in suspects))
     spans = commit_spans(context, groups)
     asked = {} if context.is_stored else asked_ends(context, groups)
-    found = []
+    found: list[tuple[Incident, NewTopic | None]] = []
     for (group, topic), partitions in suspects.items():
         of_places = {(topic, each): spans.get((group, topic, each), []) for each in partitions}
         ends = log_ends(context) if context.is_stored else asked.get(group)
         growth = None if ends is None else _growth(context, of_places, ends)
-        if growth is not None:
-            hot = _hot(context, topic, growth, ends) if ends is not None else None
-            found.append(_incident(context, group, topic, growth, hot, ends))
-    return by_quota(context, found)
+        if growth is not None and ends is not None:
+            hot = _hot(context, topic, growth, ends)
+            incident = _incident(context, group, topic, growth, hot, ends)
+            new = new_topic(context, group, spans, ends, (growth.since_ms, growth.until_ms), topic)
+            if new is not None:
+                places = {number for owner, name, number in spans if (owner, name) == (group, topic)}
+                is_even = hot is None and places <= set(incident.finding.partitions)
+                incident = with_new_topic(group, incident, new, is_even)
+            found.append((incident, new))
+    return by_quota(context, by_new_topic(found))
 
 
 def _hot(context: RuleContext, topic: str, growth: Growth, ends: LogEnds) -> HotPartition | None:
@@ -436,6 +446,7 @@ with the five largest backlogs in a topic.""",
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
         THROTTLED_CAUSE,
+        NEW_TOPIC_CAUSE,
         FEWER_CAUSE,
         SLOW_MEMBER_CAUSE,
         PossibleCause(
@@ -452,6 +463,7 @@ with the five largest backlogs in a topic.""",
     ),
     questions=(
         *QUESTIONS,
+        *NEW_TOPIC_QUESTIONS,
         *(
             Question(
                 "work_slower", other, "Does the work for each record take longer than it did?", asked="if_undecided"
