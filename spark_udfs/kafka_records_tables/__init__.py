@@ -6,7 +6,7 @@ result = read_table("current_offsets", "/var/lib/kafka/data")
 result.table, result.findings
 """
 
-# Import neither `__future__` nor `typing`: the command loads this module before it can handle Ctrl-C.
+# Import neither `__future__` nor `typing`, because the command loads this module before it can handle Ctrl-C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

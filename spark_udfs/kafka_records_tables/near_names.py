@@ -26,7 +26,7 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> None:
-    """Raise an UnknownColumn that lists every requested name that a table with these columns does not have."""
+    """Raise an UnknownColumn that lists every requested name that is not a column of the table."""
     wrong = [name for name in dict.fromkeys(asked) if name not in names]
     if len(wrong) == 1:
         raise UnknownColumn(f"{table} has no column {wrong[0]!r}; {near(wrong[0], names)}")
@@ -38,12 +38,12 @@ def check_columns(table: str, asked: Iterable[str], names: Sequence[str]) -> Non
 
 
 def has_words(text: str, words: Collection[str]) -> bool:
-    """Whether a text consists of one of the given words, or of several of them joined by ` or `."""
+    """Whether a text is one of the given words, or several of them joined by ` or `."""
     return all(word in words for word in text.split(" or "))
 
 
 def did_you_mean(name: str, names: Iterable[str], most: int = 3) -> str:
     """`; did you mean a or b?` with at most `most` of the `names` that are similar to `name`, the most similar first;
-    "" if none is."""
+    "" if there are none."""
     close = close_names(name, names, most)
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -1,8 +1,8 @@
-"""A query on the rows of a table: which rows and columns it returns, in which order.
+"""A query on the rows of a table: which rows and columns to return, and in which order.
 
 User input (`offset>=100`, `-commit_timestamp`, `2h ago`) is parsed here and compared with the declaration of the table.
-Nothing here imports numpy or pyarrow, so that a command can report a mistake at once; `selection` applies the query to
-rows.
+This module imports neither numpy nor pyarrow, so that a command can report a mistake at once. `selection` applies the
+query to rows.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LAST_MS: Final = 253_402_300_799_999
 
 
 class QueryError(ValueError):
-    """A query that a table cannot answer; the message says what to write instead."""
+    """A query that a table cannot answer. The message says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a column. Rows for which it does not hold are left out.
+    """A condition on a column. Rows for which it is not true are left out.
 
-    As in SQL, no comparison with null holds, except `is null`. Strings are compared by their code points; `~` holds if
+    As in SQL, no comparison with null is true, except `is null`. Strings are compared by code points; `~` is true if
     the string contains `value`. A `timestamp` is compared with an aware datetime.
     """
 
@@ -66,14 +66,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query on rows; `query_of` makes one from texts."""
+    """A query on rows. `query_of` creates one from texts."""
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
-    """The conditions, all of which must hold."""
+    """The conditions, all of which must be true."""
     topics: tuple[str, ...] = ()
-    """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name matches one of them are returned. If empty,
-    all rows are returned."""
+    """Patterns with `*`, `?` and `[…]`: only rows about a matching topic are returned. If empty, all rows are
+    returned."""
     order: tuple[Key, ...] = ()
     limit: int | None = None
 
@@ -92,13 +92,13 @@ def query_of(
     Parameters
     ----------
     columns
-        Names of the columns to return, in this order; None for all.
+        The names of the columns to return, in this order; None for all.
     where
         Conditions, `COLUMN OPERATOR VALUE`, `COLUMN is null` or `COLUMN is not null`.
     topics
         Patterns for the names of the topics that rows are about.
     sort
-        Names of columns, with `-` in front for the largest first. Rows with equal values are in the order of the table.
+        Names of columns, preceded by `-` for descending order. Rows with equal values are in the order of the table.
     limit
         The maximum number of rows.
 
@@ -134,8 +134,8 @@ def column_called(table: Table, name: str) -> Column:
 
 
 def topic_columns(table: Table) -> tuple[str, ...]:
-    """The columns with the topic, or with a list of the topics, that a row is about; empty if rows of this table are
-    not about topics."""
+    """The columns with the topic, or a list of topics, that a row is about; empty if the table's rows are not about
+    topics."""
     return tuple(
         column.name
         for column in table.columns
@@ -231,7 +231,7 @@ def _article(kind: str) -> str:
 
 
 def duration(text: str) -> int:
-    """Parse a duration to milliseconds: `90s`, `30m`, `24h`, `7d`, `2w`, or `P7D` and `PT24H` as in ISO 8601.
+    """Parse a duration into milliseconds: `90s`, `30m`, `24h`, `7d`, `2w`, or `P7D` and `PT24H` as in ISO 8601.
 
     Raises QueryError.
     """
@@ -250,10 +250,10 @@ def duration(text: str) -> int:
 
 
 def milliseconds(text: str, now_ms: int | None = None) -> int:
-    """Parse a moment to milliseconds since 1970.
+    """Parse a time into milliseconds since 1970.
 
-    The moment is in ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or
-    a time before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
+    The time is in ISO 8601 (in UTC if it names no zone); milliseconds since 1970 with at least twelve digits; `now`; or
+    a duration before now: `90s`, `30m`, `2h`, `7d`, `1w`, optionally followed by `ago`. Raises QueryError.
     """
     text = text.strip()
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms

@@ -57,7 +57,7 @@ class Engine:
     def run(
         self, tasks: Sequence[LogTask], reports: RunReports, moved: OnProgress | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of the given tasks, each batch with the number of its request."""
+        """The rows of some tasks, each batch with the number of its request."""
         if self.spark is not None:
             from kafka_records_tables.engines import spark_engine
 
@@ -90,46 +90,46 @@ def read_table(
     table
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     source
-        A path or several: data directories of a broker, partition folders, `.log` files. Or raw rows: a
+        One or more paths: data directories of a broker, partition folders, `.log` files. Or raw rows: a
         `pyarrow.Table`, a Polars or pandas frame, any object with `__arrow_c_stream__`. Or a
         `kafka_records_engine.sources.Source`.
     group
-        Return only rows about this group, or these groups (for `transactions`: transactional ids).
+        Return only rows about this group or these groups (for `transactions`: transactional ids).
     columns
-        The names of the columns to return, in this order; all by default.
+        The names of the columns to return, in this order. The default is all columns.
     as_of
-        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a string as for the command
-        (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. If a cleaner has
-        removed records since, a finding says from which time on an answer is complete.
+        The time that the answer is about: an aware datetime, milliseconds since 1970, or a string as for the command
+        (`2026-01-31T12:00`, `2h` ago). The log is read up to the first record with a later timestamp. If a cleaner has
+        removed records since, a finding says from which time an answer is complete.
     assume
-        How to count records if the source does not say which are transactional: `committed`. By default a table that
-        depends on transactions refuses such a source.
+        How to treat records if the source does not say which are transactional: `committed`. By default, a table that
+        depends on transactions rejects such a source.
     topic
-        The topic of files or rows that do not name one; the topic of the table by default. `log_ends`, which otherwise
-        covers every topic, then covers only this one.
+        The topic of files or rows that do not name one. The default is the topic of the table. `log_ends`, which covers
+        every topic by default, then covers only this one.
     package
         The generated package with the schemas of the records.
     processes
-        How many processes read; with 1, this process reads. By default one process per core, if there is enough to
+        How many processes read. With 1, this process reads. The default is one process per core, if there is enough to
         read.
     spark
-        A session whose workers read instead, one task per log partition; they have to see the same files.
+        A session whose workers read instead, with one task per log partition. They must see the same files.
     on_progress
-        Called with the number of bytes read so far, and the number of all bytes to read.
+        Called with the number of bytes read so far and the total number of bytes to read.
     state
         A directory that keeps what was read, so that the next reading reads only what is new (docs/state.md). Use one
         state directory per cluster or source directory, and one reading at a time. It cannot be combined with `as_of`
         or `spark`.
     **options
-        The options of this table by name (docs/tables.md). Moments are aware datetimes or milliseconds since 1970,
-        durations are timedeltas or milliseconds; both can be texts (`7d`, `PT24H`).
+        The options of this table by name (docs/tables.md). Times are aware datetimes or milliseconds since 1970;
+        durations are timedeltas or milliseconds. Both can be strings (`7d`, `PT24H`).
 
     Returns
     -------
     Result
-        `.table`, a `pyarrow.Table` sorted by the columns that identify its rows; `.findings`, with a note for each
-        requested group without a row; `.counts`. The result has `__arrow_c_stream__`, so DuckDB and Polars accept it
-        directly; with pandas 2, use `.table.to_pandas()`.
+        Has `.table`, a `pyarrow.Table` sorted by the columns that identify its rows; `.findings`, with a note for each
+        requested group without rows; and `.counts`. It has `__arrow_c_stream__`, so DuckDB and Polars accept it
+        directly. With pandas 2, use `.table.to_pandas()`.
 
     Raises
     ------
@@ -138,11 +138,11 @@ def read_table(
     TypeError, ValueError
         For other invalid arguments, before anything is read.
     LogSourceError
-        For a source that does not exist or has no log of the topic; for a `state` that belongs to another cluster or is
-        in use by another process.
+        If the source does not exist or has no log of the topic, or if `state` belongs to another cluster or is in use
+        by another process.
     UnknownTransactions
         If the source does not say which records are transactional and the table depends on it, unless `assume` says how
-        to count them.
+        to treat them.
     WorkerEnded
         If a process ends before its work is done.
     SparkFailed
@@ -263,27 +263,26 @@ def read_tables(
     source, group, as_of, assume, package, processes, spark, on_progress, state
         As for `read_table`, for all tables.
     topic
-        The topic of files or rows that do not name one; by default the topic of the tables, if all have the same.
+        The topic of files or rows that do not name one. The default is the topic of the tables, if all have the same.
     options
-        Options of tables, by their names. Each option applies to every table that has it.
+        Options of tables by name. Each option applies to every table that has it.
 
     Returns
     -------
     Results
-        A mapping from the names of the tables, in their order, to `Result`. `.missing` gives, by name, the reason why a
-        table is missing (the source lacks its topic). `.reading` has the findings about the logs, each once.
-        `.findings` has these and the findings of the tables. `.counts` has the counts of what was read; each log is
-        counted once.
+        A mapping from table names, in order, to `Result`. `.missing` says, by name, why a table is missing (the source
+        lacks its topic). `.reading` has the findings about the logs, each once. `.findings` has these and the findings
+        of the tables. `.counts` has the counts of what was read, with each log counted once.
 
     Raises
     ------
     UnknownTable, UnknownOption
-        For a name that does not exist; for an option that none of the tables has.
+        For a name that does not exist, or an option that no table has.
     TypeError, ValueError
         For other invalid arguments, before anything is read. For example, a table about the present state of logs is
-        refused with `as_of`, and `log_ends` with `group`.
+        rejected with `as_of`, and `log_ends` with `group`.
     LogSourceError
-        For a source that does not exist or has no log for any of the tables.
+        If the source does not exist or has no log for any of the tables.
     Exception
         Anything that `read_table` raises for one of the tables.
 
@@ -305,7 +304,7 @@ def read_tables(
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:
-    """The answer of `read_tables` to a request that the caller has already built."""
+    """The result of `read_tables` for a request that the caller has already built."""
     requests = requests_of(question)
     declarations = [request.table for request in requests]
     several = SeveralTables(requests, source, question.topic)
@@ -321,7 +320,7 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
             report.add(repeated.notes(), Counts())
             found = _sorted(table, batches)
             several.share(table.name, found)
-            # Nothing but `several` needs the rows until all tables are answered.
+            # Only `several` needs the rows until all tables are answered.
             answers[table.name] = table, store.packed(found.to_batches()), report
             count = found.num_rows
             del rows, batches, found
@@ -330,7 +329,7 @@ def read_answers(question: Question, source: Any, engine: Engine) -> Results:
     for report in (reading, *(report for _, _, report in answers.values())):
         report.add(absent.notes(), Counts())
     results = {}
-    # The largest tables first, while little else is unpacked.
+    # Answer the largest tables first, while little else is unpacked.
     for name in sorted(answers, key=lambda each: -answers[each][1].num_rows):
         table, packed, report = answers[name]
         found = columns.shared(pa.Table.from_batches(packed, table.schema))

@@ -1,4 +1,4 @@
-"""Applies a query to the rows of a table, as they arrive or sorted."""
+"""Applies a query to the rows of a table, either as they arrive or sorted."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 HELD: Final = 512 * 1024 * 1024
-"""The number of bytes of rows that are kept for sorting if no order was requested."""
+"""The number of bytes of rows to keep for sorting if no order was requested."""
 
 _SPARE: Final = 65_536
-"""The number of rows beyond a limit that gather before they are sorted and cut off."""
+"""The number of rows beyond a limit to collect before they are sorted and cut off."""
 
 _COMPARED: Final = {
     "=": pc.equal,
@@ -48,11 +48,11 @@ class Selection:
     query
         The rows, columns and order to return.
     most_held
-        The maximum number of bytes of rows to keep for sorting; if there are more, all rows are returned in no
+        The maximum number of bytes of rows to keep for sorting. If there are more, all rows are returned in no
         particular order. None means that all rows are sorted, regardless of memory. With a limit, memory is needed only
         for that many rows.
     soon
-        The number of rows that are returned before all rows are sorted, for a reader that may not need more.
+        The number of rows to return before all rows are sorted, for a reader that may not need more.
     """
 
     def __init__(
@@ -73,12 +73,11 @@ class Selection:
         sorted_by = [key.column for key in query.order if key.column not in query.columns]
         self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
         self.is_sorted = True
-        """Whether the rows are sorted as the query requests. This is known once the first row is returned."""
+        """Whether the rows are sorted as the query requests. Known once the first row is returned."""
         self.matching = 0
-        """The number of rows that match; it is complete after the last row. With a limit, fewer rows may be
-        returned."""
+        """The number of rows that match, complete after the last row. With a limit, fewer rows may be returned."""
         self.nulls: Counter[str] = Counter()
-        """For each column, the number of rows that a condition left out because their value is null."""
+        """For each column, the number of rows that a condition excluded because their value is null."""
         self.stopping = 0
         """The number of all rows about a record that a coordinator refuses to load (`Column.stopping`)."""
 
@@ -132,8 +131,8 @@ class Selection:
         return self._ordered(self._candidates(held, limit)).slice(0, limit)
 
     def _candidates(self, rows: list[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]:
-        """The rows that may be among the first `limit`, by only the first column of the order: sorting all rows takes
-        much longer than looking for the last value that counts."""
+        """The rows that may be among the first `limit`, judged by the first sort column only, because sorting all rows
+        takes much longer than finding the last value that counts."""
         if not limit or not self._query.order or sum(batch.num_rows for batch in rows) <= _SPARE:
             return rows
         key = self._query.order[0]
@@ -175,7 +174,7 @@ def _projected(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
-    """Flags for the rows for which a condition holds, without nulls."""
+    """Flags rows for which a condition is true, without nulls."""
     column = rows.column(condition.column)
     if condition.operator == "is null":
         return pc.is_null(column)
@@ -196,14 +195,14 @@ def _stopping(rows: pa.RecordBatch, table: Table) -> int:
 
 
 def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Array:
-    """Which rows are about a topic that one of the patterns matches."""
+    """Flags rows about a topic that one of the patterns matches."""
     found = [names_topic(rows.column(name), patterns) for name in topic_columns(table)]
     return pa.array(np.logical_or.reduce(found))
 
 
 def names_topic(column: Any, patterns: Iterable[str]) -> NDArray[np.bool_]:
-    """Flags for the rows in which a column names a topic that matches one of the patterns. The column has strings,
-    lists of strings, or lists of structs with a `topic`."""
+    """Flags rows in which a column names a topic that matches one of the patterns. The column has strings, lists of
+    strings, or lists of structs with a `topic`."""
     if not pa.types.is_list(column.type):
         return np.asarray(_hits(column, patterns))
     members = column.flatten()
@@ -216,5 +215,5 @@ def _hits(topics: pa.Array, patterns: Iterable[str]) -> Any:
     matches = [re.compile(translate(pattern)).match for pattern in patterns]
     coded = topics.dictionary_encode()
     known = [name is not None and any(match(name) for match in matches) for name in coded.dictionary.to_pylist()]
-    # The last element is for null.
+    # The last element represents null.
     return np.array([*known, False])[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)]

@@ -75,25 +75,25 @@ def table(
     Parameters
     ----------
     raw
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, in any order, duplicates allowed; rows of other topics are
-        ignored. Saved rows must include control rows, which decide about transactions, and must not include rows below
-        a raised log start; `read_segments` leaves those out.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA` in any order. Duplicates are allowed, and rows of other
+        topics are ignored. Saved rows must include control rows, which determine the outcome of transactions, and must
+        not include rows below a raised log start; `read_segments` omits those.
     name
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     group
-        Return only rows about this group, or these groups (for `transactions`: transactional ids).
+        Return only rows about this group or these groups (for `transactions`: transactional ids).
     columns
-        The names of the columns to return, in this order; all by default.
+        The names of the columns to return, in this order. The default is all columns.
     as_of
-        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a text as the command takes
-        it (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. All rows of the
-        topic are brought together for it.
+        The time that the answer is about: an aware datetime, milliseconds since 1970, or a string as for the command
+        (`2026-01-31T12:00`, `2h` ago). The log is read up to the first record with a later timestamp. This requires all
+        rows of the topic.
     assume
-        How to count records if their source does not say which are transactional: `committed`. By default a table that
-        depends on transactions refuses such rows.
+        How to treat records if their source does not say which are transactional: `committed`. By default, a table that
+        depends on transactions rejects such rows.
     mode
-        `FAILFAST` ends the query at the first damage; the error names it. `PERMISSIVE` returns the rows that are not
-        affected; `findings` lists the damage.
+        `FAILFAST` ends the query at the first damage, which the error names. `PERMISSIVE` returns the unaffected rows;
+        `findings` lists the damage.
     package
         The generated package with the schemas of the records.
     **options
@@ -102,29 +102,29 @@ def table(
     Returns
     -------
     DataFrame
-        The rows of the table, in no particular order. The comment of each column has its meaning.
+        The rows of the table, in no particular order. The comment of each column explains it.
 
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
         At once, for invalid arguments.
     StreamGiven
-        At once, for a streaming DataFrame: use `changes` for it.
+        At once, for a streaming DataFrame; use `changes` instead.
     MissingColumn
-        At once (under Spark Connect as a message of Spark when the query runs), for rows that are not raw rows;
-        `as_raw_rows` can convert some of them.
+        At once (under Spark Connect, as a Spark error when the query runs), if the rows are not raw rows; `as_raw_rows`
+        can convert some of them.
     WorkerPython
         At once, if local workers would run a Python without this package.
     DamageFound
         In a worker, under FAILFAST.
     UnknownTransactions
-        For rows without transaction and producer, unless `assume` says how to count them: at once if `as_raw_rows`
-        found no such columns (except under Spark Connect), in a worker for a row with nulls in them.
+        For rows without transaction and producer, unless `assume` says how to treat them: at once if `as_raw_rows`
+        found no such columns (except under Spark Connect), or in a worker for a row with nulls in them.
 
     Notes
     -----
-    One task handles each partition of the topic. It needs memory for the state that the coordinator of that partition
-    keeps.
+    Each partition of the topic is handled by one task, which needs memory for the state that the partition's
+    coordinator keeps.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _rows_of(raw: DataFrame, request: TableRequest, names: Sequence[str], *, is_
 
 
 def _inputs_of_rows(raw: DataFrame, request: TableRequest, *, is_failfast: bool) -> dict[str, DataFrame]:
-    """The rows of the inputs of a view."""
+    """The rows of a view's inputs."""
     return {
         name: _rows_of(raw, asked, asked.table.names, is_failfast=is_failfast)
         for name, asked in input_requests(request).items()
@@ -189,11 +189,11 @@ def findings(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """The findings about a table: records that could not be used, and where an answer ends.
+    """The findings about a table: unusable records, and where an answer ends.
 
-    This is a second query, which reads `raw` and computes the table again, because a DataFrame has only rows. So `raw`
-    must be the same both times. (For files, `kafka_records_tables.read_table(…, spark=spark)` gives rows and findings
-    of one run.) The arguments are those of `table`. The rows are of `FINDINGS_SCHEMA`; the severity is `damage` if
+    This is a second query that reads `raw` and computes the table again, because a DataFrame has only rows. So `raw`
+    must be the same both times. (For files, `kafka_records_tables.read_table(…, spark=spark)` returns rows and findings
+    from one run.) The arguments are those of `table`. The rows have `FINDINGS_SCHEMA`. The severity is `damage` if
     something is or may be missing from the table, and `note` otherwise.
     """
     request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
@@ -231,20 +231,20 @@ def changes(
     ----------
     raw
         A streaming DataFrame with rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, including control rows, from the
-        start of the log. Each log partition is in order from one micro-batch to the next, as `readStream` with
-        `format("kafka-records")` returns it. Within a micro-batch, rows are in any order.
+        start of the log. Each log partition must be in order from one micro-batch to the next, as returned by
+        `readStream` with `format("kafka-records")`. Within a micro-batch, rows may be in any order.
     name
-        The name of a table with one row per record (`offset_commits`), or of a table in which only the last record of a
-        key matters (`current_offsets`, `groups`, `members`, …); or `regressions` or `disappearances`.
+        The name of a table with one row per record (`offset_commits`), of a table in which only the last record of a
+        key matters (`current_offsets`, `groups`, `members`, …), or `regressions` or `disappearances`.
     columns
-        The names of the columns of the table to return; all by default. `merged` needs all of them.
+        The names of the table's columns to return. The default is all of them, which `merged` requires.
     mode
-        `FAILFAST` ends the query at the first damage, and at a row below the offset up to which its log partition was
-        read. `PERMISSIVE` returns the rows that are not affected, and leaves such a row out.
+        `FAILFAST` ends the query at the first damage, or at a row below the offset up to which its log partition was
+        read. `PERMISSIVE` returns the unaffected rows and drops such a row.
     delete_retention
-        `delete.retention.ms` of the topic. If a query is resumed after a longer pause and finds offsets missing, it has
-        lost tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
-        `unknown` from then on, and rows that were deleted meanwhile stay. If the source does not show transactions
+        The `delete.retention.ms` of the topic. If a query resumes after a longer pause and finds offsets missing, it
+        has lost tombstones and markers. `FAILFAST` ends it; under `PERMISSIVE`, commits that waited for their markers
+        are `unknown` from then on, and rows deleted in the meantime remain. If the source does not show transactions
         (`read_kafka`), such a loss cannot be detected, and there is no check.
     group, assume, package, **options
         As in `table`.
@@ -253,17 +253,17 @@ def changes(
     -------
     DataFrame
         A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or has changed) or
-        `delete` (the row is gone; its last values are given); `as_of_offset` is the offset after the last record of the
-        log partition that the table had seen. The columns of the table follow. Applied in order, the changes of all
-        micro-batches so far give exactly the rows of `table` over all raw rows so far. One exception: `disappearances`
-        is less certain about the last tombstones until it is known what follows them.
+        `delete` (the row is gone; its last values are given). `as_of_offset` is the offset after the last record of the
+        log partition that the table has seen. The columns of the table follow. Applied in order, the changes of all
+        micro-batches so far give exactly the rows of `table` over all raw rows so far, with one exception:
+        `disappearances` is less certain about the last tombstones until it is known what follows them.
 
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
-        At once, for invalid arguments, and for tables that need more of a log than can be kept.
+        At once, for invalid arguments and for tables that need more of a log than can be kept.
     NoStream
-        At once, for a DataFrame that is not a streaming one.
+        At once, for a DataFrame that is not streaming.
     OtherQuestion
         In a worker, if the checkpoint belongs to another query.
     MissingColumn, WorkerPython, DamageFound, UnknownTransactions, OutOfOrder, RecordsLost
@@ -271,11 +271,11 @@ def changes(
 
     Notes
     -----
-    State is kept per log partition. It has the raw rows that decide: the last value and the last tombstone of each key
-    (except for members, offsets and groups that are gone for good), and the records of open transactions. A commit in
-    an open transaction waits there for its marker: `offset_commits` returns it as `open` first, and again when it is
-    decided. For `disappearances` the state is what the table has in memory instead; its size depends on the number of
-    offsets, groups and members that exist.
+    State is kept per log partition. It contains the raw rows that still matter: the last value and the last tombstone
+    of each key (except for members, offsets and groups that are gone for good), and the records of open transactions. A
+    commit in an open transaction waits there for its marker: `offset_commits` returns it first as `open`, and again
+    once its outcome is known. For `disappearances`, the state is what the table has in memory; its size depends on the
+    number of existing offsets, groups and members.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def merged(told: DataFrame, name: str | Table, before: DataFrame | None = None) 
     ----------
     told
         Rows of `changes` with all columns, not streaming: the rows of one micro-batch (`foreachBatch`), or all rows in
-        a sink; in any order, duplicates allowed.
+        a sink. They may be in any order, and duplicates are allowed.
     name
         The table.
     before
@@ -346,20 +346,20 @@ def read_table(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """A table over any source, read by the workers, one task per log partition.
+    """A table over any source, read by the workers with one task per log partition.
 
-    The same rows as `spark.read.format("kafka-records")`, but without a Python Data Source, so it also works before
-    Spark 4.0.
+    Returns the same rows as `spark.read.format("kafka-records")`, but without a Python Data Source, so it also works
+    before Spark 4.0.
 
     Parameters
     ----------
     spark
         The session.
     source
-        A path or several: data directories of a broker, partition folders, `.log` files, on a file system that driver
-        and workers share. Or anything else that `kafka_records_tables.read_table` takes.
+        One or more paths: data directories of a broker, partition folders, `.log` files, on a file system shared by
+        driver and workers. Or anything else that `kafka_records_tables.read_table` accepts.
     topic
-        The topic of files that do not name one; the topic of the table by default.
+        The topic of files that do not name one. The default is the topic of the table.
     name, group, columns, as_of, assume, mode, package, **options
         As in `table`.
 
@@ -371,7 +371,7 @@ def read_table(
     Raises
     ------
     LogSourceError
-        At once, for paths that do not exist or have no log of the topic; in a worker, for files that it cannot access.
+        At once, if paths do not exist or have no log of the topic; in a worker, for files that it cannot access.
     """
     request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     names = chosen_columns(request.table, columns)
@@ -411,40 +411,40 @@ def register(
     spark
         The session.
     package
-        The generated package whose column functions SQL gets.
+        The generated package whose column functions to register in SQL.
     engine
-        `jvm`: functions in the JVM, the default if this installation has their jar. They are in a catalog of the
-        session, so their names are qualified: `kafka_records.from_offset_commit_value(value)`. `decode_records` and the
-        column functions of the session use them from then on. `python`: Python functions, without a catalog.
+        `jvm`: JVM functions, the default if this installation has their jar. They are in a catalog of the session, so
+        their names are qualified: `kafka_records.from_offset_commit_value(value)`. From then on, `decode_records` and
+        the column functions of the session use them. `python`: Python functions, without a catalog.
 
     Returns
     -------
     tuple of str
         The names of the functions that SQL can now call. Functions such as `from_offset_commit_value(value)` take the
-        data; functions that take a version in Python take it here too (`to_offset_commit_value(struct, version)`). The
-        JVM also has a function for each record, `kafka_records.from_offset_commit(key, value)`, which is null for other
-        records, and a function for each topic, `kafka_records.decode_consumer_offsets(key, value)`, which does the same
-        as `decode_records`. Python functions have plain names and use the default modes; they need Spark 4.1.
-        `record_type(key)` and `value_version(value)` are plain SQL and always available.
+        data; functions that take a version in Python also take it here (`to_offset_commit_value(struct, version)`). The
+        JVM also has a function for each record, `kafka_records.from_offset_commit(key, value)`, which returns null for
+        other records, and a function for each topic, `kafka_records.decode_consumer_offsets(key, value)`, which does
+        the same as `decode_records`. Python functions have plain names and use the default modes; they require Spark
+        4.1. `record_type(key)` and `value_version(value)` are plain SQL and always available.
 
     Raises
     ------
     NoJvmFunctions
-        For `engine="jvm"` if these functions are not available.
+        For `engine="jvm"`, if these functions are not available.
     UnsupportedSpark
-        Before PySpark 4.0, which has no Python Data Source: use `read_table` for the same rows. There `engine="jvm"`
-        still registers the functions, without the source, `record_type` and `value_version`.
+        Before PySpark 4.0, which lacks Python Data Sources; use `read_table` for the same rows. `engine="jvm"` still
+        registers the functions there, but not the source, `record_type` and `value_version`.
 
     Notes
     -----
-    Options of the source: `table` (raw rows if left out), `topic`, `group` (one, or a JSON array), `columns` (with
-    commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `assume` (`committed`), `package`, `bytesPerTask` (splits partitions; for raw rows and tables with one row per
-    record), and the options of the table, by their names. For running brokers `bootstrap`, `commandConfig` (a
-    properties file), `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and
-    for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and
-    `coordinates` (both with commas between names). Nothing is pushed down: to avoid reading rows, use an option, as
-    WHERE applies only afterwards.
+    Options of the source: `table` (raw rows if omitted), `topic`, `group` (one, or a JSON array), `columns` (separated
+    by commas), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`), `assume`
+    (`committed`), `package`, `bytesPerTask` (splits partitions; for raw rows and tables with one row per record), and
+    the options of the table, by name. For running brokers: `bootstrap`, `commandConfig` (a properties file), `timeout`
+    (`30s`), `kafka.` followed by a property name, `startingOffsets`, `endingOffsets`, and for streams
+    `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows: `records` and `coordinates` (names
+    separated by commas). Nothing is pushed down. To avoid reading rows, use an option, because WHERE applies only
+    afterwards.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The options that only some tables have. Their values come from texts or from Python's own types.
+"""The options that only some tables have. Their values come from strings or Python's own types.
 
-Nothing here imports numpy or pyarrow, so that a command can report a mistake at once.
+This module imports neither numpy nor pyarrow, so that a command can report a mistake at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _IN: Final = "in "
 
 
 class OptionError(QueryError):
-    """An invalid value of an `option`; `detail` follows the name of the option in a sentence, however the name is
-    spelled: `retention` in Python, `--retention` in the command."""
+    """An invalid value of an `option`. `detail` follows the option name in a sentence, however the name is spelled:
+    `retention` in Python, `--retention` in the command."""
 
     def __init__(self, option: str, detail: str) -> None:
         super().__init__(f"{option}{detail}")
@@ -45,13 +45,13 @@ def own_options(tables: Iterable[Table]) -> list[Option]:
 
 
 def tables_with(name: str, tables: Iterable[Table]) -> str:
-    """The names of the tables that have an option, in words."""
+    """The names of the tables with an option, in words."""
     return ", ".join(table.name for table in tables if any(option.name == name for option in table.options))
 
 
 def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
-    """The values of all options of a table: milliseconds since 1970, milliseconds, a word, numbers of partitions by
-    topic, or checkpoints. The value is None if the option has none.
+    """The values of all options of a table: milliseconds since 1970, milliseconds, a word, partition counts by topic,
+    or checkpoints; None for an option without a value.
 
     A duration into the future is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """
@@ -145,8 +145,8 @@ def _release(name: str, value: Any) -> str:
 
 
 def partition_counts(name: str, value: Any) -> dict[str, int]:
-    """The numbers of partitions of topics: `50`, for `__consumer_offsets`, or `TOPIC=50`, several separated by commas;
-    in Python also a number or a mapping. Raises TypeError and QueryError."""
+    """The partition counts of topics: `50` for `__consumer_offsets`, or `TOPIC=50`, separated by commas; in Python also
+    a number or a mapping. Raises TypeError and QueryError."""
     if isinstance(value, str):
         parts = [part.strip().rpartition("=") for part in value.split(",")]
         given: dict[Any, Any] = {topic.strip() or OFFSETS: number.strip() for topic, _, number in parts}
@@ -168,8 +168,8 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
 
 
 def _checkpoints(name: str, value: Any) -> tuple[GivenCheckpoint, ...]:
-    """Directories, each with a name for its query or without: `DIR`, `NAME=DIR`, several in a list; in Python paths and
-    a mapping of names too. A text with a slash before the equals sign has no name."""
+    """Directories, each optionally with a name for its query: `DIR`, `NAME=DIR`, or several in a list; in Python also
+    paths and a mapping by name. A text with a slash before the equals sign has no name."""
     if isinstance(value, Mapping):
         return tuple(GivenCheckpoint(arguments.text(name, query), _path(name, path)) for query, path in value.items())
     given = [value] if isinstance(value, str | PathLike) or not isinstance(value, Iterable) else [*value]
@@ -208,7 +208,7 @@ _MOST_PARTITIONS: Final = 2**31 - 1
 
 
 def moment(name: str, value: Any) -> int:
-    """Milliseconds since 1970 from an aware datetime, from milliseconds, or from a text (`query.milliseconds`).
+    """Milliseconds since 1970 from an aware datetime, from milliseconds, or from a string (`query.milliseconds`).
 
     Raises TypeError and QueryError, which name the argument `name`.
     """
@@ -261,7 +261,7 @@ def _whole(name: str, value: Any, wanted: str) -> int:
 
 
 _MOST: Final = 1 << 60
-"""A limit far enough from the end of int64 that sums stay inside."""
+"""A limit far enough from the end of int64 that sums do not overflow."""
 
 
 def _now() -> int:

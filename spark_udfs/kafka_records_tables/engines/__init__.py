@@ -1,2 +1,2 @@
-"""The engines that run tables: processes on this machine, or Spark. Both call the same function once per log
+"""The engines that compute tables: processes on this machine, or Spark. Both call the same function once per log
 partition."""

@@ -1,4 +1,4 @@
-"""Notes about groups that were requested by name but have no rows."""
+"""Notes about requested groups without rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def absence_of(group: str) -> str:
 
 
 class AbsentGroups:
-    """The requested groups that have had no row so far. `groups` are the requested names; None means that all groups
-    are requested."""
+    """The requested groups that have had no row so far. `groups` are the requested names; None means all groups."""
 
     def __init__(self, groups: Sequence[str] | None) -> None:
         self._left = dict.fromkeys(groups or ())
@@ -37,7 +36,7 @@ class AbsentGroups:
             yield batch
 
     def notes(self, topic: str | None = None) -> list[Finding]:
-        """A note for each absent group; call it after the last row."""
+        """A note for each absent group. Call this after the last row."""
         return [
             Finding(
                 "note",

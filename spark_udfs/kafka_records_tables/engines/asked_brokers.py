@@ -1,4 +1,4 @@
-"""Reports the moments at which brokers were asked for the parts of an answer, as text and as a finding."""
+"""Reports when brokers were asked for the parts of an answer, as text and as a finding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS: Final = {
 
 def moments_asked(counts: Counts, source: str) -> Iterator[Finding]:
     """A note that says when brokers (`source`) were asked for log starts, records and log ends. There is none if the
-    answer does not compare these, or if it is about stored logs."""
+    answer does not compare these, or is about stored logs."""
     if not {"log_starts", "log_ends"} <= counts.moments.keys():
         return
     told = [words.format(_span(*counts.moments[name])) for name, words in _WORDS.items() if name in counts.moments]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AskedCoordinators:
-    """A source that returns rows of tables instead of raw rows. All tables of an answer share one object, so that each
+    """A source that returns table rows instead of raw rows. All tables of an answer share one object, so each
     coordinator is asked once."""
 
     topic: str
@@ -33,7 +33,7 @@ class AskedCoordinators:
     """True, because this process asks the coordinators."""
 
     def is_about(self, table: Table) -> bool:
-        """Whether a table is about coordinators, rather than about logs or the metadata of the cluster."""
+        """Whether a table is about coordinators rather than logs or cluster metadata."""
         return table.topic not in (EVERY_TOPIC, METADATA)
 
     def logs(self, table: Table) -> Sequence[LogPartition]:
@@ -43,7 +43,7 @@ class AskedCoordinators:
         return [self]
 
     def rows(self, request: TableRequest, context: Context) -> Iterator[Any]:
-        """The rows of a table as `pyarrow.RecordBatch`es; findings go to the context."""
+        """The rows of a table as `pyarrow.RecordBatch`es. Findings go to the context."""
         from kafka_records_tables.tables.requested.requested_rows import requested_rows
 
         return requested_rows(request.table, self.answers, context)
@@ -51,7 +51,7 @@ class AskedCoordinators:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """Raises LogSourceError: there are no raw rows."""
+        """Always raises LogSourceError, because there are no raw rows."""
         raise LogSourceError(self.topic, "requests return no records: read the logs with LiveBrokers")
 
 
@@ -63,8 +63,8 @@ def asked_coordinators(source: object) -> AskedCoordinators | None:
 
 
 def check_coordinators(request: TableRequest, source: object) -> None:
-    """Raise LogSourceError if the source asks coordinators, and their answers do not have what the table or one of its
-    options needs."""
+    """Raise LogSourceError if the source asks coordinators, and their answers do not suffice for the table or one of
+    its options."""
     if not has(source, AnswersForCoordinators):
         return
     name, table, question = getattr(source, "name", ""), request.table, request.question

@@ -1,4 +1,4 @@
-"""Notes about a requested moment that is outside the time that a log covers."""
+"""Notes about a requested time outside of what a log covers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
 
 _QUIET_MS: Final = 60 * 60 * 1000
-"""A topic may have no new record for an hour; that is not unusual."""
+"""How long a topic may have no new records without this being unusual."""
 
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
-    """A note if the requested moment is before the first record of the topic, at least an hour after the last record,
-    or in the future. `counts` are those of all log partitions of the topic."""
+    """A note if the requested time is before the first record of the topic, at least an hour after the last record, or
+    in the future. `counts` are those of all log partitions of the topic."""
     asked, first, last = request.question.as_of_ms, counts.first_timestamp_ms, counts.last_timestamp_ms
     if asked is None or first is None or last is None:
         return

@@ -1,4 +1,4 @@
-"""Turns the arguments of a caller into a request. Every argument is checked, and messages say what is wrong."""
+"""Turns a caller's arguments into a request. Every argument is checked, and messages say what is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_records_tables.tables import TABLES, Table, is_of_records, of_a_momen
 
 
 def table_called(table: str | Table) -> Table:
-    """The declaration of a table. Raises UnknownTable, and TypeError for an argument that is neither a name nor a
+    """The declaration of a table. Raises UnknownTable, or TypeError for an argument that is neither a name nor a
     declaration."""
     if isinstance(table, Table):
         return table
@@ -40,8 +40,8 @@ def question_of(
     options: Mapping[str, Any] | None = None,
 ) -> Question:
     """The request to one or more tables. This is the only place where the arguments of `read_table` and similar
-    functions become a request. `options` are options that only some tables have. If there are several tables, each gets
-    the options that it has.
+    functions become a request. `options` are options that only some tables have. With several tables, each gets the
+    options that it has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
@@ -67,12 +67,12 @@ def question_of(
 
 def question_to(table: Table, values: Mapping[str, Any], **asked: Any) -> Question:
     """A request to a table of this package, from `values` of all its options (`table_options.option_values`). `asked`
-    are fields of the request; `check_question` checks them before it is answered."""
+    are fields of the request, which `check_question` checks before the request is answered."""
     return Question((table.module,), (tuple(values.items()),), **asked)
 
 
 def check_question(question: Question) -> None:
-    """Raise ValueError for a request whose tables or package do not exist."""
+    """Raise ValueError for a request with a table or package that does not exist."""
     for request in requests_of(question):
         _checked_module(request.table)
         _check_package(question.package, request.table)
@@ -84,13 +84,13 @@ def requests_of(question: Question) -> list[TableRequest]:
 
 
 def request_of(table: str | Table, **asked: Any) -> TableRequest:
-    """A request to one table; `asked` and errors are as for `question_of`."""
+    """A request to one table. `asked` and errors are as for `question_of`."""
     return TableRequest(question_of([table], **asked))
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each table, the given options that it has. Raises UnknownOption for an option that no table has, and
-    ValueError if a table is named twice or no table is named."""
+    ValueError if a table is named twice or none is named."""
     names = [table.name for table in tables]
     if not names:
         raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")
@@ -106,7 +106,7 @@ def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[d
 
 
 def of_records(table: str | Table) -> str | Table:
-    """Return `table`. Raises ValueError for a table that is not made from records, because it cannot be computed from
+    """Return `table`. Raises ValueError for a table that is not computed from records, and so cannot be computed from
     raw rows."""
     declaration = table_called(table)
     if not is_of_records(declaration):
@@ -129,7 +129,7 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
 
 
 def _checked_module(table: Table) -> str:
-    """The module of the declaration. Other processes import the table from there, so it must be `TABLE` of that
+    """The module of the declaration. Other processes import the table from there, so it must be `TABLE` in that
     module."""
     try:
         found = getattr(import_module(table.module), "TABLE", None)

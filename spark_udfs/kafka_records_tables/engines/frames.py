@@ -1,4 +1,4 @@
-"""Messages between this process and its workers: a length as an int64, then that many bytes."""
+"""Messages between this process and its workers: a length as an int64, followed by that many bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_frame(pipe: IO[bytes]) -> bytes | None:
 
 
 def portable(error: Exception) -> Exception:
-    """The error itself, or, if it cannot be pickled and unpickled, a RuntimeError with its name and text."""
+    """The error itself or, if it cannot be pickled and unpickled, a RuntimeError with its name and text."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

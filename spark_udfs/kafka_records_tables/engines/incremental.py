@@ -1,9 +1,8 @@
-"""Computes how each piece of a log that arrives piece by piece changes the rows of a table.
+"""Computes how the rows of a table change with each piece of a log that arrives piece by piece.
 
-Only the function of a table implements its rules. The function is called twice: with the kept rows, and with the kept
-and new rows together. The difference between the two results is the change. Only the groups in a piece are computed. If
-a row depends on too many other records, the module of the table keeps its own state instead of raw rows
-(`TableReader.form_of_kept`).
+Only the table's function implements its rules. It is called twice: with the kept rows, and with the kept and new rows
+together. The difference between the two results is the change. Only the groups in a piece are computed. If rows depend
+on too many other records, the table's module keeps its own state instead of raw rows (`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ CHANGE: Final = "change"
 UPSERT: Final = "upsert"
 """The row is new or has changed."""
 DELETE: Final = "delete"
-"""The row no longer exists; it has its last values."""
+"""The row no longer exists. Its last values are given."""
 AS_OF_OFFSET: Final = "as_of_offset"
-"""The column with the offset after the last record of the log partition that was read for the table."""
+"""The column with the offset after the last record of the log partition that the table has read."""
 
 _KEPT: Final = "kept"
 
 
 class OutOfOrder(KafkaRecordsError, ValueError):
-    """There are raw rows below `offset`, up to which the log partition has already been read."""
+    """There are raw rows below `offset`, up to which the log partition was already read."""
 
     def __init__(self, topic: str, partition: int, offset: int, read_to: int) -> None:
         super().__init__(topic, partition, offset, read_to)
@@ -70,7 +69,7 @@ class OutOfOrder(KafkaRecordsError, ValueError):
 
 
 class RecordsLost(KafkaRecordsError, ValueError):
-    """A cleaner may have removed records from a log partition that determine the outcome of earlier records."""
+    """A cleaner may have removed records that determine the outcome of earlier records in a log partition."""
 
     def __init__(self, topic: str, partition: int, read_to: int, missing: int, remedy: str) -> None:
         super().__init__(topic, partition, read_to, missing, remedy)
@@ -97,15 +96,15 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The position up to which a log partition was read, and the raw rows that are kept from earlier pieces, or a
-    single row with the state that the module of the table keeps (`TableReader.form_of_kept`)."""
+    """The position up to which a log partition was read, and the raw rows kept from earlier pieces, or a single row
+    with the state that the table's module keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
     since_ms: int = 0
     """The earliest time at which the oldest kept row may have been read."""
     written_ms: int = UNTOLD_MS
-    """The time of the last record that was read."""
+    """The time of the last record read."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +112,10 @@ class NewRows:
     """A piece of a log partition."""
 
     rows: pa.Table
-    """Raw rows in any order, duplicates allowed; the columns are those of the kept rows."""
+    """Raw rows in any order. Duplicates are allowed. They have the columns of the kept rows."""
     seen: pa.Table | None = None
-    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). If they
-    are None, they are unknown, and no record counts as lost."""
+    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). None if
+    unknown; then no record counts as lost."""
     now_ms: int = 0
     """The time at which the piece arrived."""
 
@@ -129,10 +128,10 @@ class IncrementalTable:
     kind: type[Findings] = Findings
     """The class that collects findings about new records."""
     is_lenient: bool = False
-    """Whether to leave out rows below the offset up to which the log was read, and to continue if records are lost.
-    Otherwise both are errors."""
+    """Whether to drop rows below the offset up to which the log was read, and to continue after lost records.
+    Otherwise, both are errors."""
     delete_retention_ms: int = value_of(DELETE_RETENTION, USUAL_DELETE_RETENTION)
-    """`delete.retention.ms` of the topic."""
+    """The `delete.retention.ms` of the topic."""
 
     def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:
         """The new position in the log, and the changes: the columns of the table, CHANGE and AS_OF_OFFSET.
@@ -158,8 +157,8 @@ class IncrementalTable:
             now, told = self._gone_on(partition, state, new, read_to)
             return replace(now, since_ms=before.since_ms, written_ms=written_ms), told
         self._may_be_lost(partition, before, lost)
-        # Markers before the lost records end transactions as usual. For markers after the lost records, the outcome of
-        # the carried records is unknown.
+        # Markers before the lost records end transactions as usual. After the lost records, the outcome of carried
+        # records is unknown.
         at = int(np.searchsorted(new.column("offset").to_numpy(), lost))
         between, first = self._gone_on(partition, state, new.slice(0, at), lost)
         now, second = self._gone_on(partition, between, new.slice(at), read_to, hole=before.read_to - 1)
@@ -167,10 +166,10 @@ class IncrementalTable:
         return replace(now, since_ms=came.now_ms, written_ms=written_ms), told
 
     def _may_be_lost(self, partition: int, before: LogState, missing: int) -> None:
-        """Raise RecordsLost, unless nothing depends on lost records or the caller continues without them."""
+        """Raise RecordsLost, unless nothing depends on lost records or the caller accepts the loss."""
         table = self.request.table
         is_complete = table.helper == "facts" and not before.rows.num_rows
-        # The state of such a table in memory cannot be rebuilt after records are lost.
+        # The in-memory state of such a table cannot be rebuilt after records are lost.
         can_permit = table.reader.form_of_kept is None
         if not is_complete and not (self.is_lenient and can_permit):
             remedy = _BY_PERMISSION if can_permit else ""
@@ -179,7 +178,7 @@ class IncrementalTable:
     def _gone_on(
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int, hole: int | None = None
     ) -> tuple[LogState, pa.RecordBatch]:
-        """The same for rows in log order. A marker in them ends nothing at the `hole` or before it."""
+        """The same for rows in log order. Their markers end nothing at or before the `hole`."""
         table = self.request.table
         if table.reader.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)
@@ -233,7 +232,7 @@ class IncrementalTable:
         return new.slice(late)
 
     def _touched(self, rows: pa.RecordBatch, old: int, context: Context) -> FLAGS:
-        """The rows about groups that have new records, or that wait for a marker."""
+        """Flags rows about groups that have new records or wait for a marker."""
         begins = np.arange(rows.num_rows) >= old
         if "transaction" in rows.schema.names:
             ended = pc.is_in(rows.column("transaction"), pa.array([NONE, ABORTED]))
@@ -247,7 +246,7 @@ class IncrementalTable:
 
 
 def changes(table: Table, before: pa.Table, now: pa.Table, read_to: int) -> pa.RecordBatch:
-    """The changes from the rows `before` to those of `now`: first the deleted rows, then the new or changed ones."""
+    """The changes from the rows `before` to the rows `now`: first the deleted rows, then the new or changed ones."""
     both = pa.concat_tables([before, now])
     codes = codes_of_same([both.column(name).combine_chunks() for name in table.identity])
     first, second = codes[: before.num_rows], codes[before.num_rows :]
@@ -267,7 +266,7 @@ def changes(table: Table, before: pa.Table, now: pa.Table, read_to: int) -> pa.R
 
 
 def _equal(some: pa.Table, others: pa.Table) -> FLAGS:
-    """Which rows are equal to those at the same places."""
+    """Flags rows that equal those at the same positions."""
     same = np.ones(some.num_rows, np.bool_)
     for name in some.column_names:
         one, other = some.column(name), others.column(name)

@@ -1,4 +1,4 @@
-"""Checks whether Spark's launcher would find a Java on which Spark can start."""
+"""Checks whether Spark's launcher would find a suitable Java."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JAVA_NEEDED: Final = 17
 
 
 class JavaMissing(KafkaRecordsError, RuntimeError):
-    """No Java was found on which Spark could start; `detail` is a sentence that says what to do."""
+    """No Java was found on which Spark can start; `detail` is a sentence that says what to do."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -25,8 +25,8 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 
 
 def check_java() -> None:
-    """Raise JavaMissing if there is no Java, or only one that is too old for Spark. Java is searched in the same places
-    as by the launcher: in JAVA_HOME if that is set, otherwise on PATH."""
+    """Raise JavaMissing if there is no Java, or only one that is too old for Spark. It searches in the same places as
+    the launcher: in JAVA_HOME if set, otherwise on PATH."""
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -54,6 +54,6 @@ def _version(java: str) -> str | None:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return None
-    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may precede it.
+    # The quoted version follows the word "version". Notices about JAVA_TOOL_OPTIONS may precede it.
     match = re.search(r' version "([^"]+)"', done.stderr + done.stdout)
     return match[1] if match else None

@@ -1,5 +1,5 @@
-"""Computes views, whose rows are joined from rows of other tables. The inputs are read like any table, by either
-engine."""
+"""Computes views, whose rows are joined from rows of other tables. Either engine reads the inputs like any other
+table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"]], Iterator[pa.Rec
 
 @dataclass(frozen=True, slots=True)
 class ViewRows:
-    """The rows of a view from which other views are computed."""
+    """The rows of a view that other views use."""
 
     rows: Sequence[pa.RecordBatch]
     findings: Sequence[Finding]
@@ -44,9 +44,9 @@ class ViewRows:
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """The request of a view to each of its inputs, by their names: with the requested groups, if only rows about these
-    groups matter, and with those options of the view that the input also has. Each input has its own topic. An earlier
-    moment can be requested only for records, not for other facts about logs."""
+    """By name, the request of a view to each of its inputs. It has the requested groups, if only rows about these
+    matter, and the view's options that the input also has. Each input has its own topic. An earlier time can be
+    requested only for records, not for other facts about logs."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -65,7 +65,7 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
 
 
 def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
-    """The request itself; for a view, the requests to the tables at the bottom of its inputs."""
+    """The request itself or, for a view, the requests to the tables from which its inputs are ultimately computed."""
     if not request.table.inputs:
         yield request
     else:
@@ -75,12 +75,12 @@ def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 @dataclass(slots=True)
 class LogsThere:
-    """The logs to read for a table, or for each of the tables at the bottom of a view."""
+    """The logs to read for a table, or for each of the tables from which a view is ultimately computed."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
-    """The logs by table name; empty for a table whose topic is missing but which the view does not require."""
+    """The logs by table name; empty for a table with a missing topic that the view does not require."""
     lacking: list[Finding] = field(default_factory=list)
-    """The reasons why some tables have no logs: a right is missing, or no coordinator has created the topic yet."""
+    """Why some tables have no logs: a right is missing, or no coordinator has created the topic yet."""
 
 
 def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
@@ -127,8 +127,8 @@ def read_view(
     source: Source,
     made: Callable[[TableRequest], ViewRows | None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view. `read` reads its inputs one after another; they are held in memory. Findings of views go to
-    `found`. `source` is asked for missing rights. `made` contains the rows of views that are already computed."""
+    """The rows of a view. `read` reads its inputs one after another into memory. Findings of views go to `found`.
+    `source` is asked for missing rights. `made` contains the rows of views already computed."""
 
     def rows_of(asked: TableRequest) -> Iterator[pa.RecordBatch]:
         name = asked.table.name
@@ -160,7 +160,7 @@ def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterat
     found: dict[str, Sequence[LogPartition]] = {}
 
     def logs_of(table: Table) -> Sequence[LogPartition]:
-        # Two inputs of the same topic must read it up to the same end.
+        # Two inputs with the same topic must read it up to the same end.
         if table.topic not in found:
             found[table.topic] = logs_to_read(table, source, None, starts, is_input=True)
         return found[table.topic]
@@ -174,8 +174,8 @@ def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterat
 
 
 def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) -> Sequence[MissingRight]:
-    """The rights that are missing. If no broker answers any more, this is reported as damage, because what was read
-    before is still useful."""
+    """The missing rights. If no broker answers any more, this is reported as damage, because what was read before is
+    still useful."""
     try:
         return missing_rights(source, topics)
     except UnreachableBrokers as error:
@@ -184,7 +184,7 @@ def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) 
 
 
 def _retentions_or_damage(source: TellsRetentions, found: Findings, topics: Collection[str]) -> Mapping[str, int]:
-    """The retention of topics, if brokers still answer."""
+    """The retention of topics. If brokers no longer answer, this is reported as damage."""
     try:
         return source.retentions(topics)
     except LogSourceError as error:
@@ -199,7 +199,8 @@ def joined(
     found: Findings,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view from those of its inputs. Its findings go to `found`; `source` is asked for missing rights."""
+    """The rows of a view from the rows of its inputs. Its findings go to `found`; `source` is asked for missing
+    rights."""
     view = request.table
     tables = {name: pa.Table.from_batches(part, input_called(name).schema) for name, part in parts.items()}
     context = request.context("", -1)

@@ -1,8 +1,8 @@
-"""Stores answers of tables next to the records of a state directory, and reuses them as long as nothing changes.
+"""Stores answers of tables next to the records in a state directory, and reuses them as long as nothing changes.
 
-An answer is stored under a digest of everything that it depends on: the version of this package, the request, what is
-known about topics, the stored rows of each log partition, and where logs start and end. If any of these has changed,
-the answer is not found.
+An answer is stored under a digest of everything it depends on: the version of this package, the request, what is known
+about topics, the stored rows of each log partition, and the starts and ends of logs. If any of these has changed, the
+answer is not found.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 _FORM: Final = 1
 _MOST_ANSWERS: Final = 16
-"""Answers that are kept, the newest ones: each request has one."""
+"""The number of answers to keep, the newest ones. Each request has one."""
 _SUFFIXES: Final = (".answer", ".run")
-"""The suffixes of answers, and of what a command printed (`commands.repeated_run`)."""
+"""The suffixes of answers, and of what commands printed (`commands.repeated_run`)."""
 _USUAL_PACKAGE: Final = "kafka_records"
 _HEAD: Final = Struct("<QII")
 """The length in bytes of the JSON that follows, the CRC-32 of the JSON and the rows, and 0. The rows come last, as an
@@ -56,25 +56,25 @@ class KeptAnswer:
     findings: tuple[Finding, ...]
     """Findings about records."""
     joined: tuple[Finding, ...]
-    """The findings of the view."""
+    """The findings of the view itself."""
     counts: Counts
-    """The counts of what was read, without times."""
+    """The counts of what was read, except times."""
 
 
 def wants_history(requests: Iterable[TableRequest]) -> bool:
-    """Whether some of the requests need all records of logs, not only the last one of each key."""
+    """Whether any of the requests needs all records of logs, not only the last one of each key."""
     read = [each.table for request in requests for each in at_the_bottom(request)]
     return any(table.records and not is_of_last_records(table) for table in read)
 
 
 def _follows_clock(request: TableRequest) -> bool:
-    """Whether a table, or one of the inputs read for it, changes as time passes."""
+    """Whether a table, or any input read for it, changes as time passes."""
     table = request.table
     return table.follows_clock or any(map(_follows_clock, input_requests(request).values() if table.inputs else ()))
 
 
 class KeptAnswers:
-    """The answers in the state directory of a source."""
+    """The answers in a source's state directory."""
 
     def __init__(self, source: Any) -> None:
         """`source` has the ability `KeepsAnswers`."""
@@ -83,7 +83,7 @@ class KeptAnswers:
         self._folder = self._keeper.answers
 
     def begin(self) -> None:
-        """Note that an answer is being computed, so that further requests to the source belong to this answer."""
+        """Record that an answer is being computed, so that further requests to the source count as part of it."""
         self._keeper.asked_meanwhile()
 
     def key(
@@ -94,8 +94,8 @@ class KeptAnswers:
     ) -> str | None:
         """The name of an answer; None for an answer that is not stored.
 
-        `asked` are the requests for the records from which the table is computed in the end, with their log partitions.
-        `ends` are the rows of the other tables from which it is computed, and the findings about these.
+        `asked` are the requests for the records from which the table is ultimately computed, with their log partitions.
+        `ends` are the rows of the other tables from which it is computed, with their findings.
         """
         table = request.table
         if _follows_clock(request) or TABLES.get(table.name) is not table or request.question.package != _USUAL_PACKAGE:
@@ -125,7 +125,7 @@ class KeptAnswers:
         return digest.hexdigest()
 
     def find(self, key: str, table: Table) -> KeptAnswer | None:
-        """The answer with this name, if it is complete, and if the same rights are missing as when it was stored."""
+        """The answer with this name, if it is complete and the same rights are missing as when it was stored."""
         path = os.path.join(self._folder, f"{key}.answer")
         try:
             with pa.memory_map(path) as file:
@@ -154,8 +154,8 @@ class KeptAnswers:
         return KeptAnswer(rows, tuple(findings), tuple(joined), counts)
 
     def keep(self, key: str, table: Table, answer: KeptAnswer) -> KeptAnswer:
-        """Store an answer with its rows sorted, and return it in this form. An answer that depends on more than the
-        rows of logs is not stored."""
+        """Store an answer with sorted rows, and return it in this form. An answer that depends on more than log rows is
+        not stored."""
         asked = self._keeper.asked_meanwhile()
         rows = sorted_rows(answer.rows, table.sort)
         kept = KeptAnswer(rows, answer.findings, answer.joined, answer.counts)
@@ -206,8 +206,7 @@ def _used(path: str) -> int:
 
 
 def _in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Log ends in a form that can be compared: sorted by topic and partition, regardless of which broker answered
-    first."""
+    """Log ends in a comparable form: sorted by topic and partition, regardless of which broker answered first."""
     if not batches:
         return []
     rows = pa.Table.from_batches(batches)

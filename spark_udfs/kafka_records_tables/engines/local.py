@@ -1,10 +1,9 @@
 """Computes tables with processes on this machine, without a JVM and Spark.
 
-A log partition is read by one process from its first record to its last. Small sources are read in this process,
-because starting another process takes as long as reading about ten megabytes. The processes are started as separate
-programs (`worker`) and not by `multiprocessing`: its spawned processes run the script of the caller again unless that
-has a `__main__` guard, its daemonic processes may have no children, and a fork of a process with running threads (Arrow
-has some) may hang.
+One process reads a log partition from its first record to its last. Small sources are read in this process, because
+starting another one takes as long as reading about ten megabytes. Processes are started as separate programs (`worker`)
+rather than with `multiprocessing`: its spawned processes rerun the caller's script unless that has a `__main__` guard,
+its daemonic processes may have no children, and forking a process with running threads (Arrow has some) may hang.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 SMALL: Final = 64 * 1024 * 1024
-"""The size in bytes of the largest source that this process reads, unless the caller requests more processes."""
+"""The largest source, in bytes, that this process reads itself unless the caller requests more processes."""
 
 
 def _directory() -> str:
@@ -47,14 +46,14 @@ def _directory() -> str:
 
 
 _IMPORTED_IN: Final = _directory()
-"""The module path as it was at the start: its entries may be relative to a directory that the caller leaves later."""
+"""The module path at startup. Its entries may be relative to a directory that the caller leaves later."""
 
 _QUEUED: Final = 16
-"""The maximum number of messages of workers that may wait. A caller that takes rows slowly slows the workers down."""
+"""The maximum number of queued worker messages. A caller that takes rows slowly slows the workers down."""
 
 
 class WorkerEnded(KafkaRecordsError, RuntimeError):
-    """A process ended while it was reading the log partition `log`; `status` is its exit status."""
+    """A process ended while reading the log partition `log`; `status` is its exit status."""
 
     def __init__(self, log: str, status: int) -> None:
         super().__init__(log, status)
@@ -80,7 +79,7 @@ def run(
     processes: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of given tables over some log partitions, each with the number of its request, in no particular order.
+    """The rows of some tables over some log partitions, each with the number of its request, in no particular order.
 
     Parameters
     ----------
@@ -89,15 +88,15 @@ def run(
     reports
         Receive the findings and counts.
     processes
-        How many other processes read; with 1, this process reads. By default one process per core, if there is enough
-        to read.
+        How many other processes read. With 1, this process reads. The default is one process per core, if there is
+        enough to read.
     on_progress
         Called with the number of bytes read so far and the total number.
 
     Raises
     ------
     WorkerEnded
-        When a process ends before its work is done.
+        If a process ends before its work is done.
     Exception
         Any error of a table, from any process.
     """
@@ -140,7 +139,7 @@ def _here(
 
 
 class _Workers:
-    """Worker processes, each of which reads one log partition after another. A thread for each process receives its
+    """Worker processes, each of which reads one log partition after another. One thread per process receives its
     output."""
 
     def __init__(self, tasks: Sequence[LogTask], reports: RunReports, watched: SharedProgress, count: int) -> None:
@@ -154,7 +153,7 @@ class _Workers:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of all partitions, as they arrive, with the numbers of their requests."""
+        """The rows of all partitions as they arrive, with the numbers of their requests."""
         threads = []
         try:
             for _ in range(self._count):
@@ -188,7 +187,7 @@ class _Workers:
                 _closed(process)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Hand one partition after another to a process, and pass on what it sends."""
+        """Give a process one partition after another, and pass on what it sends."""
         try:
             while not self._stopped.is_set():
                 try:
@@ -254,9 +253,9 @@ class _StoppedError(Exception):
 def _started() -> subprocess.Popen[bytes]:
     places = [os.path.join(_IMPORTED_IN, place) for place in sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    # -P keeps modules of the current directory out. Unlike -m, -c works for a package in an archive and does not warn
-    # that the module was imported before. Ctrl-C is sent to every process of a terminal. The worker may still be
-    # importing, so it ignores Ctrl-C, and its parent ends it.
+    # -P excludes modules in the current directory. Unlike -m, -c works for a package in an archive and does not warn
+    # that the module was imported before. A terminal sends Ctrl-C to all its processes. A worker may still be importing
+    # then, so it ignores Ctrl-C, and its parent ends it.
     deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
     program = f"{deaf}; from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(

@@ -1,7 +1,7 @@
 """Divides a log partition into ranges of offsets for several tasks.
 
-If transactions are open at the end of a range, their markers are after it. So a task reads on after the end of its
-range until it has found the markers of these producers, and ignores everything else there.
+The markers of transactions that are open at the end of a range are after it. So a task continues beyond its range until
+it has found the markers of these producers, and ignores everything else there.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LogRange:
     """The rows of a log partition from the offset `start` up to but not including `end`; None means the start or the
     end of the log.
 
-    They are followed by the markers of transactions that are open at `end`, and by no other rows. If `looks_behind` is
-    False, there are no markers: for the reader, the log ends at `end`.
+    They are followed only by the markers of transactions that are open at `end`. If `looks_behind` is False, there are
+    no such markers, as if the log ended at `end`.
     """
 
     log: LogPartition
@@ -80,8 +80,8 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # The source reports a gap after the range, because markers may be there. This reader looks these markers up, or
-        # does not need them.
+        # The source reports a gap after the range, because markers may be there. This reader looks them up or does not
+        # need them.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:
@@ -110,12 +110,12 @@ class LogRange:
 
 @dataclass(slots=True)
 class _Waiting:
-    """The producers whose transactions are open."""
+    """The producers with open transactions."""
 
     producers: set[int] = field(default_factory=set)
 
     def note(self, batch: pa.RecordBatch) -> None:
-        """Continue with the next rows."""
+        """Process the next rows."""
         is_end = pc.is_valid(batch.column("control")).to_numpy(zero_copy_only=False)
         waits = pc.fill_null(pc.is_in(batch.column("transaction"), value_set=_WAITS), False)
         is_part = waits.to_numpy(zero_copy_only=False) & ~is_end

@@ -1,4 +1,4 @@
-"""The work of an engine on one log partition: to read it once for some tables, and to report findings and counts."""
+"""An engine's work on one log partition: reading it once for some tables, and reporting findings and counts."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class TaskReport:
     topic: str
     partition: int
     reading: Sequence[Finding]
-    """The findings of reading, without those of tables."""
+    """The findings made while reading, without those of tables."""
     counts: Counts
-    """What was read, counted once. The numbers of records and markers come from the table that read the most."""
+    """What was read, counted once. The numbers of records and markers are those of the table that read the most."""
     of_tables: Sequence[tuple[int, Sequence[Finding], Counts]]
-    """The report that each table would have if it were read alone, by the number of the request."""
+    """By request number, the report that each table would have if it were read alone."""
 
 
 @dataclass(slots=True)
 class RunReport:
-    """Findings and counts of a run, without rows; complete after the last row."""
+    """The findings and counts of a run, without rows; complete after the last row."""
 
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
     def add(self, findings: Sequence[Finding], counts: Counts) -> None:
-        """Add findings and counts of one log partition. A finding about a complete data directory occurs with each of
-        its partitions, and is kept once."""
+        """Add findings and counts of one log partition. A finding about a whole data directory occurs for each of its
+        partitions, but is kept once."""
         known = {(found.file, found.what) for found in self.findings if found.is_about_file}
         new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
         if new:
@@ -66,8 +66,8 @@ class RunReports:
         self._logs[report.topic, report.partition].append(report)
 
     def of(self, numbers: Collection[int]) -> RunReport:
-        """The findings and counts for the tables of these requests. Findings and counts that several tables share for
-        the same log partition are included once."""
+        """The findings and counts for the tables of these requests. What several tables share for the same log
+        partition is included once."""
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()
@@ -75,8 +75,8 @@ class RunReports:
 
     @property
     def reading(self) -> RunReport:
-        """The findings and counts of reading. Each reading is included once; tables that need different readings have
-        separate ones."""
+        """The findings and counts of reading. Each reading is included once; tables with different needs have separate
+        readings."""
         return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
 
 

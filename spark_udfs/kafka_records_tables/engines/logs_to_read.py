@@ -36,7 +36,7 @@ def logs_to_read(
 ) -> Sequence[LogPartition]:
     """The log partitions of the source `given` from which a table is computed.
 
-    `topic` is the topic of files or rows that do not name one; a table that covers all topics is then limited to it.
+    `topic` is the topic of files or rows that do not name one. A table that covers all topics is then limited to it.
     `starts` are log starts that were read earlier. `is_input` is true if only a view needs the table. Raises
     LogSourceError if there are no log partitions.
     """
@@ -49,8 +49,8 @@ def logs_to_read(
 
 
 def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
-    """The log partitions of the topic of a table. Brokers do not let clients read the metadata log, but they report its
-    content. Raises LogSourceError."""
+    """The log partitions of a table's topic. Brokers do not let clients read the metadata log, but report its content.
+    Raises LogSourceError."""
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
     asked = asked_coordinators(source)
@@ -58,13 +58,13 @@ def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
 
 
 def logs_key(table: Table, source: Source) -> str:
-    """A key that is equal for tables that are computed from the same log partitions."""
+    """A key that is equal for tables computed from the same log partitions."""
     return table.name if table.topic == METADATA and has(source, TellsCluster) else table.topic
 
 
 def starts_before(tables: Iterable[Table], source: Source, topic: str | None = None) -> LogStarts | None:
-    """The starts of all logs, or of those of a topic, requested before anything else. None if no table needs them, or
-    if the log starts of the source cannot move."""
+    """The starts of all logs, or of a topic's logs, requested before anything else. None if no table needs them, or if
+    the source's log starts cannot move."""
     needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
     return log_starts(source, None if topic is None else (topic,)) if needed else None
 
@@ -75,12 +75,13 @@ def asked_of_logs(
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
     """The request, with the source's facts about topics if the table uses them, and the log partitions to read.
-    `report` gets a finding if brokers no longer answer requests about topics. Raises the errors of `logs_to_read`."""
+    `report` receives a finding if brokers no longer answer requests about topics. Raises the errors of
+    `logs_to_read`."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
-    # Find the logs first: reading ends where they end now, so every topic that a record refers to already exists when
-    # topics are requested afterwards.
+    # Find the logs before requesting topics. Reading ends where the logs end now, so every topic that a record refers
+    # to already exists by then.
     logs = logs_to_read(table, source, topic)
     return with_known_topics(request, source, report), logs
 
@@ -88,30 +89,30 @@ def asked_of_logs(
 def with_known_topics(
     request: TableRequest, source: Source, report: Callable[[Finding], object] | None = None
 ) -> TableRequest:
-    """The request, with the source's facts about topics if a table that is read for the request uses them."""
+    """The request, with the source's facts about topics if a table read for the request uses them."""
     if not uses_topics(request):
         return request
     return with_topics(request, topics_known_to(source, report))
 
 
 def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
-    """The request, with these facts about topics."""
+    """The request with these facts about topics."""
     return replace(request, topics=known)
 
 
 def uses_topics(request: TableRequest) -> bool:
-    """Whether a table that is read for the request uses a source's facts about topics."""
+    """Whether a table read for the request uses a source's facts about topics."""
     return any(each.reader.uses_topics for each in tables_read(request.table))
 
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """The source's facts about topics; empty if there is a problem, because problems of a source are reported when its
-    records are read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged.
+    records are read. `report` receives the finding about brokers that no longer answer or a damaged metadata log.
     """
     try:
         known = known_topics(source)
         if known.asked_ms is None:  # no broker has reported it
-            # Imported here: a kept answer does not need the modules that decode records.
+            # Imported here because a kept answer does not need the modules that decode records.
             from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 
             known = with_metadata(known, source, report)
@@ -124,20 +125,20 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
 
 @dataclass(frozen=True)
 class AllLogs:
-    """The logs of the given topics as one object. Its rows contain their starts and ends: `LOG_ENDS_SCHEMA` in
-    `kafka_records_engine.sources.ends_of_logs`."""
+    """The logs of the given topics as one object. Its rows contain the starts and ends of these logs: `LOG_ENDS_SCHEMA`
+    in `kafka_records_engine.sources.ends_of_logs`."""
 
     source: Source
     topics: tuple[str, ...] | None
-    """The topics; None means those that exist when ends are requested."""
+    """The topics; None means all that exist when ends are requested."""
     starts: LogStarts | None = None
-    """Where they started before records were read."""
+    """The log starts before records were read."""
     is_input: bool = False
     """Whether only a view needs the rows. Views know which topics they need."""
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """Always True, because only a few requests are sent, for which a second process would not help."""
+    """Always True, because a second process would not speed up a few requests."""
 
     @property
     def topic(self) -> str:
@@ -147,7 +148,7 @@ class AllLogs:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """A row per log partition, with columns of `log_details` if `columns` has some. Findings go to the context."""
+        """A row per log partition, with columns of `log_details` if `columns` names any. Findings go to the context."""
         from kafka_records_engine.sources.ends_of_logs import as_rows, log_ends
         from kafka_records_engine.sources.log_details import asked_details, log_details, with_details
 

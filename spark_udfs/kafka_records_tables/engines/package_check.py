@@ -1,8 +1,8 @@
-"""Checks that the records of another generated package are those for which a table is written.
+"""Checks that the records of another generated package are those for which a table was written.
 
-Tables read fields by their Python names, with the Arrow types that they have in `kafka_records`. A package of newer
-specs has more fields, versions and records, and tables can be read with it. A package in which a field has another name
-or type, or is missing, is refused before anything is read.
+Tables read fields by their Python names, with the Arrow types that they have in `kafka_records`. A package from newer
+specs has more fields, versions and records, and tables can be read with it. A package in which a field is missing or
+has another name or type is rejected before anything is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OURS: Final = "kafka_records_tables."
 
 
 def misfits(table: Table, package: str) -> list[str]:
-    """The reasons why `table` cannot be read with `package`, each a sentence without a full stop; empty if there is
+    """The reasons why `table` cannot be read with `package`, as sentences without a full stop; empty if there are
     none."""
     if package == KAFKA:
         return []
@@ -48,7 +48,7 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
 
 
 def _records(package: str, folder: str) -> Mapping[str, RecordSchema]:
-    """The records of a folder of the package by name; none if it has no such folder."""
+    """The records in a folder of the package by name; empty if there is no such folder."""
     try:
         records: Mapping[int, RecordSchema] = import_module(f"{package}.schemas.{folder}").RECORDS
     except (ModuleNotFoundError, AttributeError):
@@ -81,7 +81,8 @@ def _of_struct(
 
 
 def _kind(field: FieldSchema) -> tuple[bool, str]:
-    """The parts of a field that decide its Arrow type, except for the fields of a struct; its name does not count."""
+    """The parts of a field that determine its Arrow type, except for the fields of a struct. Its name does not
+    count."""
     return field.is_array, "struct" if field.is_struct else field.base
 
 

@@ -1,7 +1,7 @@
-"""Compresses rows in memory while nothing uses them.
+"""Compresses rows in memory as long as nothing uses them.
 
-The rows of a report with a million offsets take a gigabyte, and most tables of it are not needed before the end. Rows
-that are read batch by batch also leave gaps in the memory of Arrow's allocator, which one block per batch does not.
+The rows of a report with a million offsets use a gigabyte, and most of its tables are not needed before the end. Rows
+read batch by batch also leave gaps in the memory of Arrow's allocator, unlike one block per batch.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pyarrow as pa
 _CODEC: Final = pa.Codec("zstd", 1) if pa.Codec.is_available("zstd") else None
 
 _PLAIN_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of rows remain as they are: less is not worth the time to compress it."""
+"""How many bytes of rows stay uncompressed. Compressing fewer is not worth the time."""
 
 _MANY: Final = 100_000
-"""The number of rows of a table from which its memory is worth returning."""
+"""The number of rows from which returning a table's memory is worthwhile."""
 
 
 def return_memory(rows: int) -> None:
-    """Return freed memory to the system, after so many rows were computed or unpacked. Otherwise both Arrow's allocator
-    and that of the system, which has the compressed rows, keep it for later."""
+    """Return freed memory to the system after many rows were computed or unpacked. Otherwise, Arrow's allocator and the
+    system's, which holds the compressed rows, both keep it."""
     if rows > _MANY:
         pa.default_memory_pool().release_unused()
         pa.system_memory_pool().release_unused()
 
 
 class RowStore:
-    """Decides which rows are compressed: those that come after the first `plain_bytes`."""
+    """Decides which rows are compressed: all after the first `plain_bytes`."""
 
     def __init__(self, plain_bytes: int = _PLAIN_BYTES) -> None:
         self._left = plain_bytes
@@ -42,7 +42,7 @@ class RowStore:
         return rows
 
     def part(self, batch: pa.RecordBatch) -> pa.RecordBatch | bytes:
-        """A batch as it is to be kept: itself, or its compressed bytes."""
+        """A batch as it is kept: itself or its compressed bytes."""
         if batch.nbytes <= self._left:
             self._left -= batch.nbytes
             return batch
@@ -56,7 +56,7 @@ class RowStore:
 
 
 class PackedRows:
-    """Batches of rows in their order, some of them compressed. Each iteration unpacks them, one after another."""
+    """Batches of rows in order, some of them compressed. Each iteration unpacks them one by one."""
 
     def __init__(self, store: RowStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Reads the checkpoints of Spark queries that a view uses, before the ends of logs are read."""
+"""Reads the checkpoints of Spark queries that a view uses, before log ends are read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class CheckpointReader:
-    """Reads the checkpoints that requests name, each only once."""
+    """Reads the checkpoints named in requests, each only once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[GivenCheckpoint, ...], tuple[QueryProgress, ...]] = {}
 
     def with_progress(self, request: TableRequest) -> TableRequest:
-        """The request with paths of checkpoints replaced by their content (`QueryProgress`). Raises CheckpointError."""
+        """The request with checkpoint paths replaced by the contents (`QueryProgress`). Raises CheckpointError."""
         options = dict(request.question.options)
         for option in request.table.options:
             asked = options[option.name]

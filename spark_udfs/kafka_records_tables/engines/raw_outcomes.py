@@ -1,7 +1,7 @@
 """Adds the outcomes of transactions to raw rows of a log that is read once.
 
 A source returns rows of transactions as `pending`. A DataFrame of raw rows must say `committed` or `aborted`, so these
-rows are held back until after their marker; all other rows are returned at once.
+rows are held back until their marker; all other rows are returned at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
 class RawFindings(Findings):
-    """Handles findings about raw rows of a `topic`, for which there is no list of findings: if a retry may solve a
+    """Handles findings about raw rows of a `topic`, for which there is no list of findings. If a retry may solve a
     problem, reading ends with an error; otherwise, the task logs what is left out."""
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
@@ -46,7 +46,7 @@ class RawFindings(Findings):
         self._fails_on_data_loss = fails_on_data_loss
 
     def add(self, finding: Finding) -> None:
-        """Report a finding. Raises DataLost, DamageFound, and LogSourceError for a problem that a retry may avoid."""
+        """Report a finding. Raises DataLost, DamageFound, and LogSourceError for a problem that a retry may solve."""
         if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
             raise LogSourceError(finding.file or self._topic, f"{finding.what} ({finding.consequence})")
         if finding.reason == DELETED_MEANWHILE and self._fails_on_data_loss:
@@ -58,7 +58,7 @@ class RawFindings(Findings):
 
 
 def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = False) -> Iterator[pa.RecordBatch]:
-    """The rows of a log partition, from one task."""
+    """The rows of a log partition from one task."""
     findings = RawFindings(log.topic, is_failfast, fails_on_data_loss)
     context = Context(log.topic, log.partition, findings=findings)
     return rebatched(raw_rows_of(log, context), BATCH_ROWS)
@@ -67,9 +67,8 @@ def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = Fa
 def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of a log partition with the columns of RAW_SCHEMA, each with the outcome of its transaction.
 
-    A row is `open` if the rows that are read have no marker for it, and `unknown` if a hole in them (`LogFacts.holes`)
-    may hide the marker. A row whose source does not show transactions stays as it is. A column that the source lacks is
-    null.
+    A row is `open` if the rows read have no marker for it, and `unknown` if a hole in them (`LogFacts.holes`) may hide
+    the marker. If the source does not show transactions, the row is unchanged. A column that the source lacks is null.
     """
     end = log.end if isinstance(log, LogRange) else None
     settling = TransactionResolver(context, tombstones_at_once=False, last_of_key=False)
@@ -81,7 +80,8 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
         if not pc.any(waits).as_py() and not (settling.waits and pc.any(ends).as_py()):
             yield rows
             continue
-        # The batches of a part of a log are followed by markers from after its end. Their rows belong to another part.
+        # The batches of a LogRange are followed by markers from after its end. The rows of these markers belong to
+        # another range.
         others = pc.invert(waits) if end is None else pc.and_(pc.invert(waits), pc.less(rows.column("offset"), end))
         if pc.any(others).as_py():
             yield rows.filter(others)

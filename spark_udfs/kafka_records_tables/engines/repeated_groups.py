@@ -1,4 +1,4 @@
-"""Notes about groups that have rows of several log partitions in tables that show the present state."""
+"""Notes about groups with rows from several log partitions in tables of current state."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _CONSEQUENCE: Final = (
 
 
 class RepeatedGroups:
-    """The groups of a table with rows of several log partitions."""
+    """The groups of a table with rows from several log partitions."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._places: dict[str, int] = {}
-        """The log partition of the first row of each group."""
+        """The log partition of each group's first row."""
         self._found: dict[str, None] = {}
 
     def watched(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass on the rows as they arrive, and note their groups."""
+        """Pass on the rows as they arrive, and record their groups."""
         import pyarrow as pa
 
         if self._table.name not in _TABLES:
@@ -44,7 +44,7 @@ class RepeatedGroups:
             yield batch
 
     def notes(self) -> list[Finding]:
-        """A note about all of these groups. Call this after the last row."""
+        """A note about all these groups. Call this after the last row."""
         if not self._found:
             return []
         first, more = min(self._found), len(self._found) - 1

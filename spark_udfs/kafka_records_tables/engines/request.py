@@ -36,7 +36,7 @@ class TableRequest:
     def context(
         self, topic: str, partition: int, findings: Findings | None = None, log: LogFacts | None = None
     ) -> Context:
-        """A context for one log partition. `findings` collects findings, `log` has the facts of other readers of the
+        """A context for one log partition. `findings` collects findings; `log` has the facts from other readers of the
         same rows."""
         context = Context(
             topic,
@@ -56,7 +56,7 @@ class TableRequest:
         return tuple(dict.fromkeys((*self.table.reads, *times, *PLACE_COLUMNS)))
 
     def answer(self, log: LogPartition, context: Context) -> Iterator[Any]:
-        """The rows of the table as `pyarrow.RecordBatch`es; findings and counts go to the context."""
+        """The rows of the table as `pyarrow.RecordBatch`es. Findings and counts go to the context."""
         from kafka_records_tables.tables.table_reading import rows_of
 
         return rows_of(self.table, iter(log.batches(context, self.columns)), context)

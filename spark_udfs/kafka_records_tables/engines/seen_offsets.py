@@ -1,13 +1,12 @@
-"""Tracks which offsets of a log partition were in its pieces, because a cleaner has removed those that are missing in
-between.
+"""Tracks which offsets were in the pieces of a log partition. A cleaner has removed those missing in between.
 
-This does not hold for a source that does not report transactions, such as Spark's own Kafka source: it leaves out
-control records, and aborted records under `read_committed`, so its gaps do not show that a cleaner removed records.
+This does not apply to sources that do not report transactions. Spark's own Kafka source, for example, omits control
+records, and aborted records under `read_committed`, so its gaps do not show that a cleaner removed records.
 
-A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and in the same way
-a marker after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). If a reader has read a
-value, or a record of an open transaction, and continues only after that time, it can no longer find out what happened
-to the record. If it continues earlier, it misses nothing.
+A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and likewise a
+marker after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). If a reader has read a value,
+or a record of an open transaction, and continues only after that time, it can no longer find out what happened to the
+record. If it continues earlier, it misses nothing.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ import numpy as np
 import pyarrow as pa
 
 SEEN: Final = pa.schema([("first", pa.int64()), ("last", pa.int64()), ("written_ms", pa.int64())])
-"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written (UNTOLD_MS if
+"""Offsets `first` to `last`, none of which are known to be missing, and when the last record was written (UNTOLD_MS if
 unknown)."""
 
 UNTOLD_MS: Final = -1
 
 IS_TOLD: Final = "is_told"
-"""The column that says whether the source of a raw row reports its transaction or its producer, or has control rows."""
+"""The column that says whether the source of a raw row reports its transaction or producer, or has control rows."""
 
 _START: Final = 0
 
 
 def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The offsets of raw rows of one log partition, as SEEN. The rows have `offset`, `timestamp_ms` and IS_TOLD, in any
-    order. Nothing counts as missing before a row without IS_TOLD."""
+    order. Before a row without IS_TOLD, nothing counts as missing."""
     order = np.argsort(rows.column("offset").to_numpy(), kind="stable")
     offsets = rows.column("offset").to_numpy()[order]
     times = rows.column("timestamp_ms").fill_null(UNTOLD_MS).to_numpy()[order]
@@ -44,9 +43,9 @@ def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) -> int | None:
-    """The first missing offset after a record that was written before the moment `before_ms`; None if there is none.
+    """The first missing offset after a record that was written before `before_ms`; None if there is none.
 
-    The log was read up to `read_to`, and the record before that was written at `written_ms`.
+    The log was read up to `read_to`; the record before that was written at `written_ms`.
     """
     ordered = seen.sort_by("last")
     first, last, written = (ordered.column(name).to_numpy() for name in SEEN.names)
@@ -61,6 +60,6 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
 
 
 def last_seen(seen: pa.Table) -> tuple[int, int]:
-    """The last offset, and the time of its record. There must be at least one offset."""
+    """The last offset and the time of its record. There must be at least one offset."""
     last = int(np.argmax(seen.column("last").to_numpy()))
     return seen.column("last")[last].as_py(), seen.column("written_ms")[last].as_py()

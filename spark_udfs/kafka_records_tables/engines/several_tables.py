@@ -45,12 +45,12 @@ _IN_LOG_ORDER: Final = frozenset(("pending_offsets", "transactions"))
 """The inputs of `open_transactions`, which lists equal transactions in the order of their records."""
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
-"""Returns the rows of the given tasks, with the numbers of their requests. An engine does this."""
+"""Returns the rows of some tasks, with the numbers of their requests. Engines implement this."""
 
 
 class SeveralTables:
-    """Determines what to read for the given tables: a table itself, or the inputs of a view. Each is read once,
-    regardless of how many tables need it.
+    """Determines what to read for some tables: a table itself, or the inputs of a view. Each is read once, no matter
+    how many tables need it.
 
     `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
     any of them, and TypeError and ValueError for an invalid source.
@@ -60,7 +60,7 @@ class SeveralTables:
         topics = {request.table.topic for request in requests}
         self._topic = topic
         self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
-        # Get the log starts first. Otherwise a log start might move past offsets to which the records refer.
+        # Get the log starts first. Otherwise, a log start might move past offsets that the records refer to.
         self._starts = starts_before([request.table for request in requests], self._source, topic)
         self._asked = asked_coordinators(self._source)
         self._only_views_ask = all(request.table.helper != "ends" for request in requests)
@@ -72,9 +72,9 @@ class SeveralTables:
         self._store = RowStore()
         self._rows: dict[int, PackedRows | list[pa.RecordBatch]] = {}
         self._joined: dict[str, tuple[TableRequest, ViewRows]] = {}
-        """The rows of answered views from which other views are computed, by name."""
+        """By name, the rows of answered views from which other views are computed."""
         self._left: list[str] = []
-        """The tables that have no answer yet."""
+        """The tables without an answer so far."""
         self._reports = RunReports()
         self._ends = RunReports()
         self._answers_kept = KeptAnswers(self._source) if has(self._source, KeepsAnswers) else None
@@ -83,13 +83,13 @@ class SeveralTables:
         self._needed: set[int] | None = None
         """The numbers of the requests for records that must be read; None for all."""
         self.missing: dict[str, str] = {}
-        """For each table that cannot be read, by name, the reason."""
+        """The tables that cannot be read, each with the reason."""
         self._plan(requests)
 
     @property
     def reading(self) -> RunReport:
-        """The findings of reading, and what was read, each included once. Looking up the ends of logs is counted only
-        if nothing else was read."""
+        """The findings and counts of reading, each included once. Looking up log ends is counted only if nothing else
+        was read."""
         whole, ends = self._reports.reading, self._ends.reading
         for kept in self._kept.values():
             whole.add([found for found in kept.findings if found not in whole.findings], Counts())
@@ -104,8 +104,8 @@ class SeveralTables:
         return list(self._answers)
 
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
-        """Read all records, and only then look up the ends of logs. Otherwise, a group that commits in the meantime
-        would be beyond the end."""
+        """Read all records, and only then look up log ends. Otherwise, a group that commits in the meantime would be
+        beyond the end."""
         if self._answers_kept is not None:  # the records were read when the logs were found
             self._run(run, None, are_ends=True)
             self._find_kept(self._answers_kept)
@@ -124,7 +124,7 @@ class SeveralTables:
                 self._rows[number].append(batch)
 
     def _find_kept(self, answers: KeptAnswers) -> None:
-        """Look for stored answers of tables, and find what has to be read for the others."""
+        """Look for stored answers of tables, and determine what to read for the others."""
         needed: set[int] = set()
         for name, (request, there) in self._answers.items():
             bottom = {each.table.name: each for each in at_the_bottom(request) if each.table.name in there.logs}
@@ -146,7 +146,7 @@ class SeveralTables:
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
         """The rows of a table, computed from what was read, and the report that the table would have if it were read
-        alone. Each table is answered once, because rows that no other table needs are dropped."""
+        alone. Each table can be answered only once, because rows that no other table needs are dropped."""
         self._left.remove(name)
         request, there = self._answers[name]
         report = RunReport()
@@ -180,8 +180,8 @@ class SeveralTables:
         return rows, report
 
     def share(self, name: str, rows: pa.Table) -> None:
-        """Pass the sorted rows of an answered table to the tables that are computed from it, so that the rows are in
-        memory only once."""
+        """Pass the sorted rows of an answered table to the tables computed from it, so that they are in memory only
+        once."""
         if name not in self._kept:
             request, _ = self._answers[name]
             found = self._joined[name][1].findings if name in self._joined else ()
@@ -196,12 +196,12 @@ class SeveralTables:
             self._joined[request.table.name] = request, ViewRows(rows, found)
 
     def _made(self, asked: TableRequest) -> ViewRows | None:
-        """The rows of a view that is an input, if the same request is answered."""
+        """The rows of a view that is an input, if the same request has been answered."""
         request, rows = self._joined.get(asked.table.name, (None, None))
         return rows if request is not None and _is_same(request, asked) else None
 
     def _drop(self, numbers: Iterable[int]) -> None:
-        """Drop rows that no further table is made from."""
+        """Drop rows that no other table needs."""
         bottom = (
             each for name in self._left if name not in self._kept for each in at_the_bottom(self._answers[name][0])
         )
@@ -226,7 +226,7 @@ class SeveralTables:
         return kept
 
     def _kept_answer(self, name: str, report: RunReport) -> tuple[list[pa.RecordBatch], RunReport]:
-        """A stored answer, with the present moments."""
+        """A stored answer with the present times."""
         (request, there), kept = self._answers[name], self._kept[name]
         report.add(kept.findings, kept.counts)
         for each in at_the_bottom(request):
@@ -271,7 +271,7 @@ class SeveralTables:
         self._left = [*self._answers]
 
     def _number(self, request: TableRequest) -> int:
-        """The number of this request among those that are read; a new number if it is not yet among them."""
+        """The number of this request among those that are read, or a new number."""
         asked = _alone(request)
         return next((number for number, (each, _) in enumerate(self._read) if each == asked), len(self._read))
 
@@ -311,27 +311,27 @@ class SeveralTables:
 
     @cached_property
     def _known(self) -> KnownTopics:
-        """Once the time limit is over, the names of topics are missing from the answer, and so is everything that
-        depends on them."""
+        """The known facts about topics. Once the time limit has passed, topic names are missing, and so is everything
+        that depends on them."""
         known = topics_known_to(self._source, self._about_topics.append)
         self._lacking.update(dict.fromkeys(self._about_topics))
         return known
 
 
 def _looked_up(ends: Counts, read: Counts) -> Counts:
-    """The counts of looking up the ends of logs. Logs and files count only if no records were read: a view reads some
-    of these logs, too, and they would count twice."""
+    """The counts of looking up log ends. Logs and files count only if no records were read, because a view also reads
+    some of these logs, which would then count twice."""
     return Counts(moments=ends.moments) if read.partitions else ends
 
 
 def _is_same(one: TableRequest, other: TableRequest) -> bool:
-    """Whether two requests to a view have the same rows: the order of options does not matter."""
+    """Whether two requests to a view have the same rows. The order of options does not matter."""
     first, second = (replace(each.question, topic=None, values=()) for each in (one, other))
     return first == second and one.question.options == other.question.options and one.topics == other.topics
 
 
 def _alone(request: TableRequest) -> TableRequest:
-    """The request without what only other inputs of its view use, so that equal requests are found."""
-    # By now, the source knows the topic, which the files do not name.
+    """The request without what only other inputs of its view use, so that equal requests are recognized."""
+    # By now, the source knows the topic that the files do not name.
     question = replace(request.question, topic=None)
     return TableRequest(question, request.topics if request.table.reader.uses_topics else KnownTopics())

@@ -1,4 +1,4 @@
-"""Stores columns that several tables of an answer have in common only once in memory."""
+"""Stores columns that several tables of an answer share only once in memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _FEW: Final = 10_000
 
 
 class SharedColumns:
-    """The columns of the tables of an answer so far. With a million committed offsets, half of the tables repeat their
-    groups, topics and partitions."""
+    """The columns of an answer's tables so far. With a million committed offsets, half of the tables repeat groups,
+    topics and partitions."""
 
     def __init__(self) -> None:
         self._known: defaultdict[tuple[int, str], list[pa.ChunkedArray]] = defaultdict(list)

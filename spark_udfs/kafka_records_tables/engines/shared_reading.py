@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SharedReading:
-    """The rows of the tables of a task. `progress` is called with the number of bytes of the log read so far."""
+    """The rows of a task's tables. `progress` is called with the number of bytes of the log read so far."""
 
     def __init__(self, task: LogTask, progress: Callable[[int], None]) -> None:
         self._log = task.log
@@ -71,8 +71,7 @@ class SharedReading:
 
 
 class _Reader:
-    """One table, with the facts about the log from the shared reading `told`, and with findings and counts of its
-    own."""
+    """One table, with the facts about the log from the shared reading `told`, and with its own findings and counts."""
 
     def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any]) -> None:
         self.number = number
@@ -80,17 +79,17 @@ class _Reader:
         self.context = replace(request.context(told.topic, told.partition, log=told.log), shared=shared)
         self._reading = TableReading(request.table, self.context)
         self.own = Counts()
-        """The counts that the table made itself."""
+        """The counts made by the table itself."""
         self._told = told
         self._findings = RepeatedFindings(told.findings, self.context.findings)
 
     @property
     def is_over(self) -> bool:
-        """Whether the table has returned all of its rows."""
+        """Whether the table has returned all its rows."""
         return self._reading.is_over
 
     def finished_early(self) -> Iterator[tuple[int, Any]]:
-        """The rows of a table that needs no raw rows."""
+        """The rows of a table that does not need raw rows."""
         return self.take(None) if self._reading.wants_no_more else iter(())
 
     def take(self, batch: Any) -> Iterator[tuple[int, Any]]:
@@ -103,19 +102,19 @@ class _Reader:
             self.context.counts.add(self._told.counts)
 
     def asked(self, coordinators: AskedCoordinators) -> Iterator[tuple[int, Any]]:
-        """The rows of a table that the source answers instead of raw rows, each batch with the number of the
-        request."""
+        """The rows of a table for which the source returns answers instead of raw rows, each batch with the number of
+        the request."""
         for rows in coordinators.rows(self.request, self.context):
             yield self.number, rows
         self._told.counts.note_moments(self.context.counts.moments)
 
     def own_columns(self, batch: Any) -> Any:
-        """The columns that the table has requested: some tables check which there are."""
+        """The columns that the table has requested. Some tables check which columns exist."""
         if batch is None:
             return None
         there = batch.schema.names
         return batch.select([name for name in self.request.columns if name in there])
 
     def catch_up(self) -> None:
-        """Pass the findings about the log up to here to the table."""
+        """Pass the findings about the log up to this point to the table."""
         self._findings.catch_up()

@@ -1,7 +1,7 @@
-"""Computes, in Structured Streaming, how each micro-batch of raw rows changes the rows of a table.
+"""Computes in Structured Streaming how each micro-batch of raw rows changes the rows of a table.
 
-`applyInPandasWithState`, which PySpark has since 3.5, passes the state of one log partition from batch to batch. pandas
-would turn nullable integers into floats. So rows, and the state, pass through it as Arrow streams, one packet of rows
+`applyInPandasWithState`, available since PySpark 3.5, passes the state of one log partition from batch to batch.
+Because pandas would turn nullable integers into floats, rows and state are passed as Arrow streams, one packet of rows
 per binary cell.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PACKETS: Final = StructType(
     [StructField("partition", IntegerType()), StructField("rows", BinaryType()), StructField("seen", BinaryType())]
 )
-"""Packets: raw rows, or the offsets that were seen (`seen_offsets.SEEN`); the other column is null."""
+"""Packets of either raw rows or the offsets that were seen (`seen_offsets.SEEN`); the other column is null."""
 
 _STATE: Final = StructType(
     [
@@ -69,7 +69,7 @@ _BEFORE_ALL: Final = -1
 
 
 class NoStream(KafkaRecordsError, TypeError):
-    """Changes of a `table` were requested, but the DataFrame is not a streaming DataFrame."""
+    """Changes of a `table` were requested for a DataFrame that is not streaming."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -129,7 +129,7 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
 
 @dataclass(frozen=True)
 class Packets:
-    """Raw rows in packets, each of one log partition, without the rows that the table does not need, followed by the
+    """Raw rows in packets, each from one log partition, without rows that the table does not need, followed by the
     offsets of all rows. The input rows are those of `all_rows`."""
 
     request: TableRequest
@@ -166,7 +166,7 @@ def columns_of(request: TableRequest) -> list[str]:
 
 
 def _by_number(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each log partition, with its number."""
+    """The rows of each log partition, with the partition number."""
     order = np.argsort(batch.column("partition").to_numpy(), kind="stable")
     for partition, rows in by_partition(iter([batch.take(pa.array(order))])):
         for part in rows:
@@ -180,7 +180,7 @@ def _packet(partition: int, *, rows: bytes | None = None, seen: bytes | None = N
 
 @dataclass(frozen=True)
 class StateOfLog:
-    """Resumes reading a log partition where the batch before it stopped, for `applyInPandasWithState`."""
+    """Continues a log partition where the previous batch stopped, for `applyInPandasWithState`."""
 
     going_on: IncrementalTable
 

@@ -1,5 +1,5 @@
 """Computes tables with Spark, in one task per log partition. It runs the same function as the local engine, with the
-same answers."""
+same results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = StructType([StructField("id", LongType(), False)])
 
 _LOOK_EVERY: Final = 0.25
-"""Seconds between two checks of how many tasks are done."""
+"""The number of seconds between two checks of how many tasks are done."""
 
 
 def run(
@@ -41,10 +41,10 @@ def run(
     *,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of given tables over some log partitions, each with the index of its table, in no particular order, as
-    `engines.local.run` returns them.
+    """The rows of some tables over some log partitions, each with the index of its table, in no particular order, as
+    returned by `engines.local.run`.
 
-    The workers must see the same files. One job returns rows, findings and counts, through the memory of the driver.
+    The workers must see the same files. One job returns rows, findings and counts through the driver's memory.
     `kafka_records_tables.spark.read_table` returns a DataFrame instead, whose rows stay with the workers.
 
     Parameters
@@ -56,8 +56,8 @@ def run(
     reports
         Receives the findings and counts.
     on_progress
-        Called with the number of bytes read so far and the total number. The bytes of a log partition
-        are counted when its task is done.
+        Called with the number of bytes read so far and the total number. The bytes of a log partition are counted once
+        its task is done.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _no_noise() -> Iterator[None]:
 
 @contextmanager
 def _watched(spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress | None) -> Iterator[None]:
-    """Reports progress while a job runs. Spark reports how many tasks are done, and starts the biggest first."""
+    """Reports progress while a job runs. Spark reports how many tasks are done, and starts the largest first."""
     if on_progress is None or is_connect(spark):
         yield
         return

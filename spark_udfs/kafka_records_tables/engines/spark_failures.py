@@ -1,4 +1,4 @@
-"""Explains failures of Spark in a sentence, because Spark's own texts are stack traces of the JVM."""
+"""Explains Spark failures in one sentence, because Spark's own texts are JVM stack traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def detail_of(error: BaseException) -> str:
-    """Why Spark failed: memory ran out, if the exception indicates this; otherwise the first line of its text."""
+    """Why Spark failed: it ran out of memory, if the exception indicates this; otherwise, the first line of its
+    text."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (
@@ -64,7 +65,7 @@ def detail_of(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """The text of a Spark exception, without the JVM's stack trace."""
     text = str(error).strip() or type(error).__name__
-    # Py4J's message has the call first, then the error.
+    # Py4J's message has the call first, and then the error.
     called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
     if called:
         return called[1]
@@ -77,8 +78,7 @@ _CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE
 
 
 def gateway_detail(said: str) -> str | None:
-    """The reason why the JVM of a session ended before it was ready, according to its output; None if it printed
-    nothing.
+    """Why a session's JVM ended before it was ready, according to its output; None if it printed nothing.
 
     The cause of an exception is more informative than the exception itself, and the first error is more informative
     than later ones.

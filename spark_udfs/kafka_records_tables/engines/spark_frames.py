@@ -1,4 +1,5 @@
-"""Reads a table over a source as a DataFrame, in one task per log partition; the inputs of a view are read together."""
+"""Reads a table over a source as a DataFrame, with one task per log partition. The inputs of a view are read
+together."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ line to print."""
 def frame_of(
     spark: SparkSession, request: TableRequest, source: Any, names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
-    """The columns `names` of the rows of a table. Raises the errors of `kafka_records_tables.spark.read_table`."""
+    """The columns `names` of a table's rows. Raises the errors of `kafka_records_tables.spark.read_table`."""
     if request.table.inputs:
         _refuse_checkpoints(request)
         of = source_of(source)
@@ -50,7 +51,7 @@ def frame_of(
 def _frames_of_inputs(
     spark: SparkSession, request: TableRequest, source: Source, *, is_failfast: bool
 ) -> tuple[dict[str, DataFrame], Sequence[Finding]]:
-    """The rows of the inputs of a view, and the reasons why some have none. Log starts are requested first."""
+    """The rows of a view's inputs, and the reasons why some have none. Log starts are requested first."""
     view = request.table
     starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
     inputs, lacking = _there(request, source)
@@ -75,7 +76,7 @@ def _rows_of_logs(
 
 
 def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """The same as `asked_of_logs`, with nothing to read for a topic that no coordinator has created yet."""
+    """The same as `asked_of_logs`, except that a topic that no coordinator has created yet has nothing to read."""
     try:
         return asked_of_logs(request, source)
     except AbsentTopic:
@@ -104,8 +105,8 @@ def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> Data
 
 
 def _refuse_checkpoints(request: TableRequest) -> None:
-    """Raise an error for an option with checkpoints: each task joins rows of some topics, and would read the
-    checkpoints at another moment, on any machine."""
+    """Raise an error for an option with checkpoints, because each task joins rows of some topics, and would read the
+    checkpoints at a different time and on any machine."""
     for option in request.table.options:
         if option.kind == "checkpoints" and request.question.options[option.name]:
             raise ValueError(
@@ -115,7 +116,7 @@ def _refuse_checkpoints(request: TableRequest) -> None:
 
 
 def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
-    """The request without the optional inputs that the source does not have, and the reasons why it lacks them."""
+    """The request without the optional inputs that the source lacks, and the reasons why it lacks them."""
     inputs = input_requests(request)
     if not request.table.optional_inputs:
         return inputs, ()

@@ -1,7 +1,7 @@
 """Offsets of a topic in Spark: in options, in the JSON of a stream's checkpoint, and as the range of a trigger.
 
-The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id is next to
-the offsets, under `id`: a topic that is recreated under the same name has other records at the same offsets.
+The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint, the topic's id is next to
+the offsets, under `id`, because a topic recreated under the same name has other records at the same offsets.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BadOption(KafkaRecordsError, ValueError):
 
 
 class DataLost(KafkaRecordsError, RuntimeError):
-    """Records that should have been read no longer exist. `what` says which records."""
+    """Records that should have been read no longer exist. `what` says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -65,7 +65,7 @@ class NextOffsets:
     offsets: Mapping[int, int]
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """The offsets in the JSON of Spark."""
+        """The offsets in Spark's JSON."""
         offsets: dict[str, Any] = {str(partition): self.offsets[partition] for partition in sorted(self.offsets)}
         return {self.topic: offsets if self.topic_id is None else {**offsets, _ID: self.topic_id}}
 
@@ -83,8 +83,7 @@ class NextOffsets:
 
 
 def bound_of(text: str, topic: str | None) -> Bound:
-    """The offsets in an option. Raises ValueError; its text continues a sentence that begins with the name of the
-    option."""
+    """The offsets in an option. Raises ValueError; its text continues a sentence that begins with the option name."""
     if text.strip().lower() in (EARLIEST, LATEST):
         return text.strip().lower()
     form = '"earliest", "latest" or offsets by partition as in {"topic": {"0": 23, "1": -2}}'
@@ -106,7 +105,7 @@ def bound_of(text: str, topic: str | None) -> Bound:
 
 
 def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> list[LogPartition]:
-    """The log partitions of a topic between the given start and end offsets. Raises BadOption for offsets that do not
+    """The log partitions of a topic between some start and end offsets. Raises BadOption for offsets that do not
     exist."""
     starts, ends = (bound if isinstance(bound, Mapping) else {} for bound in (starting, ending))
     known = {log.partition for log in logs}
@@ -146,7 +145,7 @@ def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
     """The end offsets of a trigger that reads about `most` offsets in total. As in Spark's own Kafka source, each
-    partition gets at least one offset, in proportion to its waiting offsets."""
+    partition gets a share in proportion to its waiting offsets, but at least one offset."""
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

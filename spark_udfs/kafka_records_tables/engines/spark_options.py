@@ -1,5 +1,5 @@
 """The options of `format("kafka-records")` and their meaning. Messages say what is wrong with an option, and contain no
-secret."""
+secrets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OPTIONS: Final[dict[str, str]] = {
 }
 for _own in own_options(TABLES.values()):
     OPTIONS[_own.spark_option] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
-"""The options by name, in any case. In addition, `kafka.` followed by a property of Kafka's clients is an option."""
+"""The options by name, in any case. In addition, `kafka.` followed by a Kafka client property is an option."""
 
 _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
@@ -90,21 +90,20 @@ _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
 
 _SHOWN: Final = ("ssl.keystore.key",)
-"""Secrets that Spark does not recognize: its `spark.redaction.regex` finds neither their names nor their values, so
+"""Secrets that Spark does not recognize: its `spark.redaction.regex` matches neither their names nor their values, so
 plans, the UI and event logs would show them."""
 
 
 @dataclass(frozen=True)
 class Brokers:
-    """Running brokers, and how to connect to them. Each worker reads properties files itself, so that the secrets in
-    them are not sent."""
+    """Running brokers, and how to connect to them. Each worker reads properties files itself, so the secrets in them
+    are not sent."""
 
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
-    """How long to wait for brokers, counted from the moment at which the source is opened to determine what can be
-    read."""
+    """How long to wait for brokers, counted from when the source is opened to determine what can be read."""
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""
@@ -121,7 +120,7 @@ class Brokers:
         return LiveBrokers(self.bootstrap, self.config(), timeout=self.timeout)
 
     def bare(self, log: Any) -> LogPartition:
-        """A log partition without its configuration, to be sent to a worker."""
+        """A log partition without its configuration, for sending to a worker."""
         from kafka_records_engine.sources.client_config import ClientConfig
 
         if isinstance(log, LogRange):
@@ -139,7 +138,7 @@ class Brokers:
 
 @dataclass(frozen=True)
 class PathsToRead:
-    """Files, or any other source to which a path can refer."""
+    """Files, or any other source that a path can refer to."""
 
     paths: tuple[str, ...]
     topic: str | None
@@ -147,11 +146,11 @@ class PathsToRead:
     """The options that say how rows were saved."""
 
     def source(self) -> Source:
-        """The source to which the paths refer. Raises BadOption."""
+        """The source that the paths refer to. Raises BadOption."""
         return source_at(self.paths, self.topic, self.saved)
 
     def bare(self, log: LogPartition) -> LogPartition:
-        """The log partition itself, because it has no secret."""
+        """The log partition itself, because it contains no secrets."""
         return log
 
     ready = bare
@@ -175,7 +174,7 @@ class Asked:
     records: RecordReader | None = None
 
     def for_batch(self) -> Asked:
-        """Return these options for a batch query. Raises BadOption for an option that only a stream can have."""
+        """These options for a batch query. Raises BadOption for an option that only a stream can have."""
         for name in _OF_STREAMS:
             if name in self.given:
                 raise BadOption(f"the option {name!r} is for streams (readStream)")
@@ -196,7 +195,7 @@ class Asked:
         return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:
-        """Return these options for a stream. Raises BadOption for an option that a stream cannot have."""
+        """These options for a stream. Raises BadOption for an option that a stream cannot have."""
         if self.records is not None:
             raise BadOption(
                 "a stream returns only raw rows: leave out the option 'records', and pass the rows to decode_records"
@@ -215,7 +214,7 @@ class Asked:
 
 
 def asked(options: Mapping[str, str]) -> Asked:
-    """Determine what the given options request. Raises BadOption."""
+    """Determine what some options request. Raises BadOption."""
     given, properties = _named(options)
     try:
         place = _place(options, given, properties)
@@ -279,7 +278,7 @@ def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode)
 
 
 def _named(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options by their names in OPTIONS (Spark hands out lower case), and the properties of Kafka's clients."""
+    """The options by their names in OPTIONS (Spark passes lower case), and the Kafka client properties."""
     names = {name.lower(): name for name in OPTIONS}
     given, properties = {}, {}
     for name, value in options.items():
@@ -336,7 +335,7 @@ def _timeout(given: Mapping[str, str]) -> timedelta | None:
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Where to read: `load(path)` is an option, `load([path, path])` a JSON array in another one."""
+    """What to read. `load(path)` is one option; `load([path, path])` is a JSON array in another."""
     lower = {name.lower(): value for name, value in options.items()}
     paths = [lower["path"]] if "path" in lower else []
     paths += json.loads(lower["paths"]) if "paths" in lower else []

@@ -1,4 +1,4 @@
-"""The option `records` of the data source: records of saved rows, read and decoded by the same task."""
+"""The option `records` of the data source. One task both reads and decodes records of saved rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from kafka_records_engine.spark.modes import Mode
 
 _CORES: Final = 16
-"""The number of cores that planning assumes: a data source cannot ask the session."""
+"""The number of cores assumed for planning. A data source cannot ask the session."""
 
 
 def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:
-    """The decoder for the records that the options `records`, `coordinates`, `topic` and `package` name.
+    """The decoder for the records named by the options `records`, `coordinates`, `topic` and `package`.
 
-    Raises BadOption, and ValueError for invalid names.
+    Raises BadOption, or ValueError for invalid names.
     """
     topic = given.get("topic")
     if topic is None:
@@ -47,5 +47,5 @@ def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
 
 
 def names_in(text: str) -> list[str]:
-    """The names in an option, separated by commas."""
+    """The names in an option, which are separated by commas."""
     return [name.strip() for name in text.split(",")]

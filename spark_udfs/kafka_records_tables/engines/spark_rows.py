@@ -1,9 +1,9 @@
-"""Prepares a DataFrame of raw rows for a table: leaves out rows that are not needed, and sorts the others in log order.
+"""Prepares a DataFrame of raw rows for a table: drops rows that are not needed, and sorts the others in log order.
 
-A topic may have billions of rows, and each one that moves into Python or between machines has a cost. Types and groups
-are selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
-function drops the earlier ones in the task that reads the rows, before the shuffle. Two alternatives took longer:
-`max(offset)` per key in the JVM with a join, which reads twice, and a shuffle of all rows.
+A topic may have billions of rows, and each row sent to Python or between machines has a cost. Types and groups are
+selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), the task
+that reads the rows drops the earlier ones before the shuffle. Two alternatives took longer: `max(offset)` per key in
+the JVM with a join, which reads twice, and a shuffle of all rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ IS_NEEDED: Final = "is_needed"
 
 
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
-    """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
+    """The raw rows that a table needs, and their columns. Each partition is in a single task, sorted by offset.
 
     Raises StreamGiven, MissingColumn, WrongColumnType and UnknownTransactions immediately.
     """
@@ -75,9 +75,8 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 
 
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
-    """The raw rows that a table needs, in any order, and their columns. With `needs_all`, these are all rows of the
-    topic; rows that are not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions
-    immediately."""
+    """The raw rows that a table needs, in any order, and their columns. With `needs_all`, they include all rows of the
+    topic, and those not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions immediately."""
     more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 
@@ -116,7 +115,7 @@ def _with_columns(
 
 
 def refuse_unknown_transactions(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
-    """Raise UnknownTransactions if the columns of a source show that the table would refuse the first record."""
+    """Raise UnknownTransactions if a source's columns show that the table would reject the first record."""
     if table.needs_transactions and assume is None and not tells_transactions:
         raise UnknownTransactions(table.topic)
 
@@ -128,15 +127,15 @@ def refuse_stream(df: DataFrame, table: Table) -> None:
 
 
 def is_stream(df: DataFrame) -> bool:
-    """Whether a DataFrame is a streaming one."""
+    """Whether a DataFrame is streaming."""
     return _reads_stream(df) if is_connect(df.sparkSession) else df.isStreaming
 
 
 def _reads_stream(df: Any) -> bool:
     """Whether a DataFrame of Spark Connect reads a stream, as far as its client knows.
 
-    Asking the server needs a round trip, which a Declarative Pipeline refuses. A stream that only the server knows of,
-    such as a streaming view, is refused there.
+    Asking the server requires a round trip, which a Declarative Pipeline rejects. The server itself rejects a stream
+    that only it knows about, such as a streaming view.
     """
     from pyspark.sql.connect.plan import LogicalPlan
 
@@ -153,7 +152,7 @@ def _reads_stream(df: Any) -> bool:
 
 
 def _required(name: str, table: Table) -> Column:
-    """The column. A row without it fails the query; a plain filter would silently drop the row."""
+    """The column. A row without it fails the query, whereas a plain filter would silently drop the row."""
     message = f"a row of {table.topic} has no {name}: without it the last record of a key is unknown"
     kind = RAW_SCHEMA[name].dataType.simpleString()
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))

@@ -22,7 +22,7 @@ SAVED_OPTIONS: Final[Mapping[str, str]] = {
 
 
 def source_at(paths: Sequence[str], topic: str | None, saved: Mapping[str, str]) -> Source:
-    """The source to which the paths refer. It is saved rows if options say how rows were saved. Raises BadOption."""
+    """The source that the paths refer to: saved rows, if options say how rows were saved. Raises BadOption."""
     if not saved:
         return source_of(list(paths), topic)
     from kafka_records_engine.sources.saved_rows import SavedRows

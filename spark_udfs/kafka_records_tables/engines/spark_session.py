@@ -45,12 +45,10 @@ class SparkNotStarted(KafkaRecordsError, RuntimeError):
 
 @contextmanager
 def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session on all cores of this machine, which is stopped at the end; or the session of this process, if there
-    already is one.
+    """A session on all cores of this machine, which is stopped at the end, or the existing session of this process.
 
-    `settings` are Spark properties, including `spark.master`, that take precedence over those chosen here. The output
-    of the JVM and the workers goes into a file and is shown only if Spark does not start. Raises JavaMissing and
-    SparkNotStarted.
+    `settings` are Spark properties, including `spark.master`, that override those chosen here. The output of the JVM
+    and the workers goes to a file and is shown only if Spark does not start. Raises JavaMissing and SparkNotStarted.
     """
     from pyspark.sql import SparkSession
 
@@ -71,7 +69,7 @@ def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 
 def _stop(session: SparkSession, log: IO[bytes]) -> None:
-    """Stop a session, without a traceback if Ctrl-C is pressed once more meanwhile, or if the JVM has ended already."""
+    """Stop a session, without a traceback if Ctrl-C is pressed again in the meantime or the JVM has already ended."""
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -95,7 +93,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.driver.host": "127.0.0.1",
-        # The result has to fit into the memory of this process anyway.
+        # The result has to fit into this process's memory anyway.
         "spark.driver.maxResultSize": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),
@@ -136,7 +134,7 @@ def _environment() -> Iterator[None]:
 
 @contextmanager
 def _output_into(log: IO[bytes]) -> Iterator[None]:
-    """Give `log` to processes that are started meanwhile as their standard output and error.
+    """Redirects the standard output and error of processes started within the context to `log`.
 
     The JVM prints greetings and warnings there, but our standard output must contain only the result.
     """

@@ -1,5 +1,5 @@
-"""`spark.read.format("kafka-records")`: tables and raw rows over any source, as a Python Data Source; raw rows of
-brokers also as a stream.
+"""Implements `spark.read.format("kafka-records")`: tables and raw rows over any source as a Python Data Source, and raw
+rows of brokers also as a stream.
 
 There is one input partition per log partition, or several on request. No filters or columns are pushed down: in PySpark
 4.2 and 4.3, a filter that one query pushes to such a source is also applied in the next query, and columns are not
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _ALL_INPUTS: Final = "all inputs"
-"""The one partition of a view."""
+"""The only partition of a view."""
 
 
 class KafkaRecordsSource(DataSource):
@@ -55,11 +55,10 @@ class KafkaRecordsSource(DataSource):
         return asked(self.options).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the records that exist when the query runs."""
+        """A reader for the records that exist when the query runs."""
         wanted = asked(self.options).for_batch()
-        # Get the logs first and the topics second: reading ends where the logs end now, so every topic that a record
-        # refers to already exists. Spark pickles the reader before it requests partitions, so the names must be known
-        # by then.
+        # Get the logs before the topics. Reading ends where the logs end now, so every topic that a record refers to
+        # already exists. Spark pickles the reader before it requests partitions, so names must be known by then.
         parts = _parts(wanted)
         return _Reader(wanted.with_known_topics(), parts)
 
@@ -102,16 +101,17 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
     if asked.rows is not None and asked.rows.request.table.inputs:
         if isinstance(asked.place, PathsToRead):
             _refuse_unknown_transactions_inputs(asked.rows.request, asked.place.source())
-        # One task reads everything: related rows must be in the same task, and a Spark data source cannot shuffle rows.
+        # One task reads everything, because related rows must be in the same task and a Spark data source cannot
+        # shuffle rows.
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
     if asked.rows is not None and asked.rows.request.table.helper == "ends":
-        # The worker creates the source again, because its arguments may contain secrets.
+        # The worker recreates the source, because its arguments may contain secrets.
         return [InputPartition(() if asked.topic is None else (asked.topic,))]
     if asked.rows is not None:
         request = asked.rows.request
         topics: Sequence[str] = [request.table.topic]
-        # To find the offset that belongs to `as_of_ms`, a reader must start at the beginning.
+        # Only a reader that starts at the beginning can find the offset that corresponds to `as_of_ms`.
         can_be_cut = request.table.helper == "facts" and request.question.as_of_ms is None
     else:
         topics = [asked.topic] if asked.topic is not None else source.topics()
@@ -126,7 +126,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
 
 
 def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
-    """The logs of a topic; none if no coordinator has created it yet, for which a table has no rows."""
+    """The logs of a topic. If no coordinator has created it yet, there are none, and a table has no rows."""
     try:
         return source.partitions(topic) if asked.rows is None else logs_of_table(asked.rows.request.table, source)
     except AbsentTopic:
@@ -136,7 +136,7 @@ def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
 
 
 def _refuse_unknown_transactions_inputs(request: TableRequest, source: Source) -> None:
-    """Raise UnknownTransactions for a view whose inputs would refuse their first records."""
+    """Raise UnknownTransactions for a view whose inputs would reject their first records."""
     for table in tables_read(request.table):
         if table.needs_transactions:
             with suppress(LogSourceError):  # the worker reports which topic is missing

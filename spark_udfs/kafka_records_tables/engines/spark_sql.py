@@ -33,7 +33,7 @@ RETURN {prefix}"""
 
 
 def is_before_4() -> bool:
-    """Whether this PySpark is older than 4.0, and therefore lacks data sources in Python and functions in SQL."""
+    """Whether this PySpark is older than 4.0, and so lacks Python data sources and SQL functions."""
     return find_spec("pyspark.sql.datasource") is None
 
 
@@ -57,10 +57,10 @@ def register_source(spark: SparkSession) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """This session as the active one of its JVM.
+    """Makes this session the active one of its JVM.
 
     DataSourceRegistration.registerPython looks for the name in the active session but registers it in the given one. If
-    the active one has it already, the given one would not get it.
+    the active one already has it, the given one would not get it.
     """
     if not hasattr(spark, "_jsparkSession"):
         yield  # Spark Connect: the server makes the session active
@@ -78,9 +78,9 @@ def _active(spark: SparkSession) -> Iterator[None]:
 
 
 def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:
-    """Register the column functions of a package in SQL; returns their names.
+    """Register the column functions of a package in SQL. Returns their names.
 
-    The functions are those of the catalog if there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
+    They are the catalog's functions if there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
     `engine="jvm"` if they are not available.
     """
     names = []

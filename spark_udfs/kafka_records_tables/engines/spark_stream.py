@@ -1,11 +1,11 @@
-"""`spark.readStream.format("kafka-records")`: raw rows of a topic on brokers, one micro-batch after another.
+"""Implements `spark.readStream.format("kafka-records")`: raw rows of a topic on brokers, in micro-batches.
 
 Spark keeps an offset per partition in the checkpoint of the query, and requests the same range of offsets again after a
 failure. So a range must return the same rows every time, and nothing may be remembered from one range to the next.
-Nothing after the end of a range is read: if the marker of a transaction is after it, the outcome follows from that
-marker, in a later range.
+Nothing after the end of a range is read. If a transaction's marker is after it, the outcome follows from that marker,
+in a later range.
 
-Before PySpark 4.2, such a source chooses the end of a range without knowing its start, so it cannot limit the range.
+Before PySpark 4.2, such a source chooses the end of a range without knowing the start, so it cannot limit the range.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 _STARTING: Final = "starting offsets"
-"""The key of a position from which nothing has been read yet: the option itself. (No topic has a space in its name.)
-What `latest` means is looked up for the end of the first range, which is empty: Spark requests the start of an
-unfinished first range again after a failure, and another answer would leave out records."""
+"""The key of a position before anything was read: the option itself. (Topic names cannot contain a space.) `latest` is
+resolved at the end of the first range, which is empty, because Spark requests the start of an unfinished first range
+again after a failure, and a different answer would skip records."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 def stream_reader(asked: Asked) -> DataSourceStreamReader:
-    """A reader for these options. Raises BadOption for a limit if this PySpark does not support limits."""
+    """A reader for these options. Raises BadOption for a limit that this PySpark does not support."""
     if _CAN_LIMIT:
         return _LimitedReader(asked)
     if asked.most_offsets is not None:
@@ -69,7 +69,7 @@ class _Reader(DataSourceStreamReader):
         self._target: NextOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """The position at which a query without a checkpoint begins, in the words of the option."""
+        """The position where a query without a checkpoint begins, as given in the option."""
         starting = self._asked.starting
         if isinstance(starting, Mapping):
             return {_STARTING: {str(partition): offset for partition, offset in starting.items()}}
@@ -115,7 +115,7 @@ class _Reader(DataSourceStreamReader):
     # -- where it goes on ----------------------------------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        """Remember the present ends of the logs: the query ends there."""
+        """Remember the present log ends, because the query ends there."""
         self._target = self._ends(self._logs())
 
     def _up_to(self, start: dict[str, Any], most: int | None) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class _Reader(DataSourceStreamReader):
                 else:
                     offsets[partition] = offset
             elif end < offset:
-                # The target offset has moved backwards. The next query reads the new records, of which there are at
-                # least as many as this query has read.
+                # The target offset moved backwards. The next query reads the new records, which are at least as many as
+                # this query has read.
                 log_end = next(log.end for log in logs if log.partition == partition)
                 if log_end < offset:
                     self._cut_off(partition, offset, log_end)
@@ -151,7 +151,7 @@ class _Reader(DataSourceStreamReader):
         return found.to_json()
 
     def _begin(self, start: dict[str, Any], logs: Sequence[BrokerPartition], end: NextOffsets) -> dict[int, int]:
-        """The offset at which each partition begins."""
+        """The offset where each partition begins."""
         if _STARTING in start:
             return self._first(start[_STARTING], logs, end)
         begun = NextOffsets.of_json(start, self._topic)
@@ -181,7 +181,7 @@ class _Reader(DataSourceStreamReader):
         logs: Any = source.partitions(self._topic)
         for log in logs:
             if log.trouble is not None:
-                # Nothing is skipped: Spark retries the batch as configured.
+                # Nothing is skipped, because Spark retries the batch as configured.
                 raise LogSourceError(source.name, f"{self._topic}-{log.partition}: {log.trouble}")
         return list(logs)
 
@@ -216,8 +216,8 @@ class _UnlimitedReader(_Reader):
         return self._ends(self._logs()).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """See `_Reader.partitions`. A truncated log is noticed only here: `latestOffset` does not get what was read
-        before. Raises DataLost."""
+        """See `_Reader.partitions`. A truncated log is noticed only here, because `latestOffset` does not get the
+        offsets read before. Raises DataLost."""
         if start != end and _STARTING not in start:
             read, planned = (NextOffsets.of_json(bound, self._topic) for bound in (start, end))
             if read.topic_id == planned.topic_id:
@@ -248,5 +248,5 @@ else:
             return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
         def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-            """Where the logs end, for the progress of the query."""
+            """Where the logs end, for the query's progress."""
             return self._ends(self._logs()).to_json()

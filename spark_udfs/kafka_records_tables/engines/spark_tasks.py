@@ -1,7 +1,7 @@
-"""The functions that Spark's workers run; each calls the function of a table once per log partition.
+"""The functions that Spark's workers run. Each calls a table's function once per log partition.
 
-Every class here is a function for `mapInArrow`. Classes over logs get numbers, one per task, and read the log with that
-number; classes over rows get raw rows by partition and offset.
+Every class here is a function for `mapInArrow`. Classes over logs get one number per task, and read the log with that
+number. Classes over rows get raw rows by partition and offset.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FINDINGS: Final = pa.schema(
 line to print."""
 
 FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("content", pa.binary())])
-"""The output of a task of `LogFrames`, a frame per row: `rows` of the request with a number (an Arrow stream), `report`
+"""The output of a `LogFrames` task, one frame per row: `rows` of the request with a number (an Arrow stream), `report`
 (a pickled `TaskReport`) or `error` (a pickled exception)."""
 
 _ROWS_PER_FRAME: Final = 65_536
@@ -74,7 +74,7 @@ _OF_TABLES: Final = (
 
 
 class DamageFound(KafkaRecordsError, ValueError):
-    """A query ended under FAILFAST because of damage. The text is that of the first finding of damage, and says what to
+    """A query ended under FAILFAST because of damage. The text is that of the first such finding, and says what to
     do."""
 
     def __init__(self, finding: str, remedy: str = _OF_TABLES) -> None:
@@ -87,7 +87,7 @@ class DamageFound(KafkaRecordsError, ValueError):
 
 
 class FailFast(Findings):
-    """Findings; the first one about damage ends the reading."""
+    """Findings of a reading that the first finding of damage ends."""
 
     def add(self, finding: Finding) -> None:
         """Report a finding. Raises DamageFound."""
@@ -113,7 +113,7 @@ class LogRows:
             yield from self.of(log)
 
     def of_view(self, source: Source) -> Iterator[pa.RecordBatch]:
-        """The rows of a view, whose inputs are all read in this task."""
+        """The rows of a view. This task reads all its inputs."""
         for rows in read_here(self.request, source, FailFast if self.is_failfast else Findings):
             yield rows.select(self.names)
 
@@ -154,7 +154,7 @@ class GivenFindings:
 class LogFrames:
     """Rows, findings and counts of one run, with the columns FRAMES.
 
-    An exception is also returned as a frame. If it ended the task instead, the driver would get only its traceback as
+    An exception is also returned as a frame, because if it ended the task, the driver would get only its traceback as
     text.
     """
 
@@ -173,7 +173,7 @@ class LogFrames:
 
 
 def _nobody_looks(done: int) -> None:
-    """Does nothing: Spark counts the finished tasks itself."""
+    """Do nothing, because Spark counts the finished tasks itself."""
 
 
 def _of_numbers(batches: Iterator[pa.RecordBatch], tasks: Sequence[T]) -> Iterator[T]:
@@ -209,7 +209,7 @@ def rows_of_findings(findings: Sequence[Finding]) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows of a table, with the columns `names`, from raw rows that are sorted by partition and offset."""
+    """Table rows with the columns `names`, from raw rows sorted by partition and offset."""
 
     request: TableRequest
     names: Sequence[str]
@@ -225,7 +225,7 @@ class SortedRows:
 
 @dataclass(frozen=True)
 class SortedFindings:
-    """Findings of a table, with the columns FINDINGS, from raw rows that are sorted by partition and offset."""
+    """Findings of a table, with the columns FINDINGS, from raw rows sorted by partition and offset."""
 
     request: TableRequest
 
@@ -242,8 +242,8 @@ class SortedFindings:
 class LastOfKeys:
     """Raw rows in any order, without those that later rows make superfluous (`TableReader.last_of_key`).
 
-    Rows that have to wait for the end of a transaction are kept, and so are control rows and keys without a record
-    type. Raises UnknownTransactions in the same cases as the table.
+    Rows that wait for the end of a transaction are kept, and so are control rows and keys without a record type. Raises
+    UnknownTransactions in the same cases as the table.
     """
 
     request: TableRequest
@@ -273,7 +273,7 @@ class LastOfKeys:
 
 
 def _as_raw(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the types of raw rows: a session may deliver large strings."""
+    """The batch with the types of raw rows, because a session may deliver large strings."""
     kinds = [RAW_SCHEMA.field(name).type for name in batch.schema.names]
     if [field.type for field in batch.schema] == kinds:
         return batch
@@ -282,7 +282,7 @@ def _as_raw(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows, cut where the partition changes."""
+    """The rows, split where the partition changes."""
     if not batch.num_rows:
         return
     partitions = batch.column("partition").to_numpy()
@@ -294,14 +294,14 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Consecutive rows of each log partition, with its number."""
+    """Consecutive rows of each log partition, with the partition number."""
     runs: Any = (run for batch in batches for run in _runs(_as_raw(batch)))
     for partition, of_partition in groupby(runs, key=itemgetter(0)):
         yield partition, (rows for _, rows in of_partition)
 
 
 def _each_offset_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition, without repeated offsets. Rows of the same offset must be side by side."""
+    """The rows of one partition without repeated offsets. Rows with the same offset must be adjacent."""
     last = None
     for batch in batches:
         offsets = batch.column("offset").to_numpy()

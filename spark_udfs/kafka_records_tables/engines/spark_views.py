@@ -1,4 +1,4 @@
-"""Computes views in Spark: rows of the inputs that belong together are brought into one task, which joins them."""
+"""Computes views in Spark. Rows of the inputs that belong together are brought into one task, which joins them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 _INPUT: Final = "input"
-"""The column with the number of the input that a row comes from. It is followed by a struct for each input."""
+"""The column with the number of the input that a row comes from, followed by a struct for each input."""
 
 
 def joined_frames(
@@ -39,8 +39,8 @@ def joined_frames(
     *,
     is_failfast: bool = False,
 ) -> DataFrame:
-    """The columns `names` of a view from the rows of its inputs. The join is not done by Spark, so that its rules are
-    implemented only once. `source` is asked for missing rights; such findings end the query if it `is_failfast`."""
+    """The columns `names` of a view from the rows of its inputs. Spark does not do the join, so that its rules are
+    implemented only once. `source` is asked for missing rights; with `is_failfast`, such findings end the query."""
     rows, given = _together(frames, request.table)
     function = JoinedRows(request, tuple(names), source, is_failfast)
     return map_batches(rows, given, function, schema_of(request.table, names))
@@ -53,7 +53,7 @@ def joined_findings(frames: Mapping[str, DataFrame], request: TableRequest, sour
 
 
 def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, StructType]:
-    """The rows of all inputs, those that belong together in one task, and their type."""
+    """The rows of all inputs, with those that belong together in one task, and their type."""
     given = StructType([StructField(_INPUT, IntegerType())])
     for each in inputs_of(view):
         given.add(f"of_{each.name}", schema_of(each, each.names))
@@ -68,13 +68,13 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
         ]
         parts.append(frames[each.name].select(*view.join_keys, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
-    # Without join keys, one task joins all rows. This task must not also read all logs.
+    # Without join keys, one task joins all rows. That task must not also read all logs.
     return together.repartition(*(view.join_keys or [1])), given
 
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """Rows of a view, with the columns `names`, from rows of its inputs that belong together."""
+    """View rows with the columns `names`, from rows of its inputs that belong together."""
 
     request: TableRequest
     names: Sequence[str]

@@ -1,4 +1,4 @@
-"""Orders tasks: the largest first, and consecutive tasks on different brokers."""
+"""Orders tasks: the largest first, with consecutive tasks on different brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
 
 
 def spread_by(tasks: Iterable[T], log_of: Callable[[T], LogPartition]) -> list[T]:
-    """The tasks, in the order that `spread` gives to the logs that they read."""
+    """The tasks, in the order that `spread` gives to their logs."""
     by_leader: dict[object, list[T]] = {}
     for task in sorted(tasks, key=lambda task: _by_size(log_of(task))):
         by_leader.setdefault(leader_of(log_of(task)), []).append(task)

@@ -1,4 +1,4 @@
-"""Continues a reading where the last one ended, with a state directory (`sources.kept_logs`)."""
+"""Continues where the last reading ended, with a state directory (`sources.kept_logs`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 State = str | PathLike[str]
-"""A directory in which the records that were read are kept for the next reading."""
+"""A directory that keeps the records read for the next reading."""
 
 
 def check_state(question: Question, *, by_spark: bool) -> None:
@@ -47,7 +47,7 @@ def check_state(question: Question, *, by_spark: bool) -> None:
 def source_with_state(
     question: Question, source: Any, state: State | None, on_progress: OnProgress | None = None
 ) -> Iterator[Any]:
-    """The source itself or, with `state`, a source whose records are kept in this directory. No other process may use
+    """The source itself or, with `state`, a source that keeps its records in this directory. No other process may use
     the directory at the same time.
 
     Raises LogSourceError and StateBusy, as `StateDirectory` does.
@@ -55,7 +55,7 @@ def source_with_state(
     if state is None:
         yield source
         return
-    # Most calls keep no state and need not load these modules.
+    # Most calls keep no state, and do not need these modules.
     from kafka_records_engine.sources.kept_logs import StateDirectory
 
     requests = requests_of(question)
@@ -68,7 +68,7 @@ def source_with_state(
 
 
 def _needed(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
-    """The result of `needed_by_state`; only a run with new records loads what decodes them."""
+    """The result of `needed_by_state`. Only a run with new records loads the modules that decode them."""
     from kafka_records_tables.tables.following.carried_rows import needed_by_state
 
     return needed_by_state(rows, context)

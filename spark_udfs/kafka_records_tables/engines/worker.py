@@ -1,4 +1,4 @@
-"""A worker of the local engine: a process that reads tasks from standard input and writes rows to its output."""
+"""A worker of the local engine: a process that reads tasks from standard input and writes rows to standard output."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kafka_records_tables.engines.frames import portable, read_frame, write_fram
 from kafka_records_tables.engines.shared_reading import SharedReading
 
 _SOURCES: Final = "kafka_records_engine.sources"
-"""The logger of all code that reads, which also reports what it waits for."""
+"""The logger of all code that reads. It also reports what that code is waiting for."""
 
 _MOST_OFTEN: Final = 0.1
-"""Seconds between two messages about progress."""
+"""The minimum number of seconds between two messages about progress."""
 
 
 def main() -> None:

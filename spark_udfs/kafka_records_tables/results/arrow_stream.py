@@ -1,4 +1,4 @@
-"""Writes a table in Arrow's own formats: the stream for pipes, the file for random access."""
+"""Writes a table in Arrow's own formats: the stream for pipes, and the file for random access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 def write_arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: IO[bytes]) -> None:
     """Write the rows as they arrive as an Arrow stream. The comments in `schema` are kept. A stream that ends early has
-    no end mark."""
+    no end marker."""
     with pa.ipc.new_stream(out, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -1,4 +1,4 @@
-"""Turns Arrow columns into columns of text, mostly without a Python object for each value.
+"""Converts Arrow columns to columns of text, mostly without a Python object for each value.
 
 All columns are large_string, because the texts of a batch can exceed the 2 GiB of a string column.
 """
@@ -30,7 +30,7 @@ _JSON_SPECIAL: Final = r'[\x00-\x1f"\\]'
 
 
 def small_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in slices whose texts need little memory at a time."""
+    """The same rows in slices whose texts use little memory at a time."""
     for batch in batches:
         rows = _MOST_ROWS
         if batch.nbytes > _MOST_BYTES:
@@ -40,7 +40,7 @@ def small_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
-    """Write texts one after another. They include their line ends."""
+    """Write texts one after another. They include line ends."""
     if not len(lines):
         return
     _, offsets, data = lines.buffers()
@@ -58,7 +58,8 @@ def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
 
 
 def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
-    """Concatenate columns of text, and texts that are the same in every row; null in rows where a column is null."""
+    """Concatenate columns of text, and texts that are the same in every row. The result is null in rows where a column
+    is null."""
     scalars = [pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
 
@@ -66,8 +67,8 @@ def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
 def replaced(
     column: pa.LargeStringArray, where: pa.BooleanArray, make: Callable[[str], str], source: pa.Array | None = None
 ) -> pa.LargeStringArray:
-    """`column`; in the rows that `where` selects, the result of `make` for the texts of `source` (by default `column`
-    itself)."""
+    """`column`, but in the rows selected by `where`, the result of `make` for the texts of `source` (by default
+    `column`)."""
     where = where.fill_null(False)
     if not pc.any(where).as_py():
         return column
@@ -81,8 +82,8 @@ def replaced(
 def plain_texts(column: pa.Array) -> pa.LargeStringArray:
     """Values as text, null for null.
 
-    A time is ISO 8601 in UTC, with three digits after the second if they are enough, and null outside the years 1 to
-    9999; bytes are base64; lists, structs and maps are JSON.
+    A time is ISO 8601 in UTC, with three fractional digits if they suffice, and null outside the years 1 to 9999. Bytes
+    are base64. Lists, structs and maps are JSON.
     """
     column = _stored(column)
     kind = column.type
@@ -142,7 +143,7 @@ def _moments(column: pa.Array) -> pa.LargeStringArray:
 
 
 def json_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as JSON, with exactly the characters that `json_text` writes; `null` for null."""
+    """Values as JSON, with exactly the same characters as `json_text` writes; `null` for null."""
     column = _stored(column)
     kind = column.type
     if pa.types.is_struct(kind):
@@ -191,14 +192,14 @@ def map_lists(column: pa.MapArray) -> pa.ListArray:
 
 
 def joined_items(column: pa.Array, items: pa.LargeStringArray, between: str) -> pa.LargeStringArray:
-    """For each list of `column`, its items joined; null for null. The texts of all items are in `items`."""
+    """For each list in `column`, its joined items; null for null. The texts of all items are in `items`."""
     lists = pa.LargeListArray.from_arrays(_offsets(column), items)
     text = pc.binary_join(lists, pa.scalar(between, TEXT))
     return pc.if_else(column.is_valid(), text, pa.scalar(None, TEXT))
 
 
 def _offsets(column: pa.Array) -> pa.Int64Array:
-    """The index at which each list of `column` starts in the result of `flatten`, which leaves out the content of null
+    """The index where each list of `column` starts in the result of `flatten`, which omits the content of null
     lists."""
     lengths = pc.list_value_length(column).fill_null(0).cast(pa.int64())
     offsets = np.zeros(len(column) + 1, np.int64)

@@ -1,7 +1,7 @@
-"""Formats the cells of a printed table: printable text, measured, cut, folded or padded for a terminal.
+"""Formats the cells of a printed table: makes text printable, and measures, cuts, folds or pads it for a terminal.
 
-Nearly all text is ASCII, in which a character is one cell wide, so that Arrow functions can be used; other text is
-handled character by character.
+Nearly all text is ASCII, in which a character is one cell wide, so Arrow functions can be used. Other text is handled
+character by character.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ CUT: Final = "…"
 _UNUSUAL: Final = r"[^\x20-\x7e]"
 
 _TO_QUOTE: Final = f'^$|^ | $|^{NULL}$|^"'
-"""Texts that are shown in quotes: invisible ones, and those that could be taken for null or for a text in quotes."""
+"""Texts that are shown in quotes: invisible ones, and those that could be mistaken for null or for text in quotes."""
 
 _PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
-"""A piece that stays on one line if possible: up to the next blank or mark."""
+"""A piece that stays on one line if possible: up to the next blank or punctuation mark."""
 
 
 _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
-"""The places where names such as `ShareGroupMemberMetadata` are broken."""
+"""Where names such as `ShareGroupMemberMetadata` may be broken."""
 
 
 def holds_numbers(kind: pa.DataType) -> bool:
-    """Whether values of this type are aligned to the right and never cut."""
+    """Whether values of this type are right-aligned and never cut."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def holds_texts(kind: pa.DataType) -> bool:
-    """Whether values of this type are texts, rather than values that are shown as text."""
+    """Whether values of this type are texts, as opposed to values that are shown as text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -58,13 +58,13 @@ def _quoted(text: str) -> str:
 
 
 def can_be_cut(kind: pa.DataType) -> bool:
-    """Whether the beginning of the text is useful by itself, which is not so for numbers and times."""
+    """Whether the beginning of a text is useful on its own. For numbers and times, it is not."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
 def cell_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as printable text. A map of numbers is `name: 1, other: 2`; other structures are JSON. A text is put in
-    quotes, as in JSON, if it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
+    """Values as printable text. A map of numbers is `name: 1, other: 2`; other structures are JSON. A text is quoted,
+    as in JSON, if it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
     kind = column.type
     if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):
         lists = map_lists(column)
@@ -79,8 +79,7 @@ def cell_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
-    """The width of the widest text, in terminal cells; with `most`, the width of the widest text that is not wider than
-    `most`."""
+    """The width of the widest text, in terminal cells; with `most`, of the widest text that is not wider than that."""
     if not len(texts):
         return 0
     is_ascii = pc.string_is_ascii(texts)
@@ -93,7 +92,7 @@ def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
 
 
 def width_of(text: str) -> int:
-    """The width of a text in terminal cells: two for wide characters of East Asia and pictures, none for combining
+    """The width of a text in terminal cells: two for wide East Asian characters and pictures, none for combining
     marks."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
@@ -105,7 +104,7 @@ def _cells(character: str) -> int:
 
 
 def fitted(texts: pa.LargeStringArray, width: int, is_number: bool, cuts: bool = True) -> pa.LargeStringArray:
-    """The texts, each exactly `width` cells wide, cut or padded; without `cuts` longer texts stay as they are."""
+    """The texts, cut or padded to exactly `width` cells. Without `cuts`, longer texts are unchanged."""
     is_ascii = pc.string_is_ascii(texts)
     is_long = pc.greater(pc.binary_length(texts), width)
     made = texts
@@ -122,7 +121,7 @@ def _fitted(text: str, width: int, is_number: bool, cuts: bool) -> str:
 
 
 def padded(text: str, width: int, is_number: bool) -> str:
-    """The text padded to at least `width` cells; numbers are aligned to the right."""
+    """The text, padded to at least `width` cells. Numbers are right-aligned."""
     padding = " " * (width - width_of(text))
     return padding + text if is_number else text + padding
 
@@ -155,8 +154,8 @@ def _parts(piece: str, width: int) -> Iterable[str]:
 
 
 def in_lines(pieces: Iterable[str], width: int) -> list[str]:
-    """Join the pieces to lines of at most `width` cells, unless a single piece is wider. Blanks at the ends of lines
-    are removed."""
+    """Join the pieces into lines of at most `width` cells, unless a single piece is wider. Trailing blanks are
+    removed."""
     lines = [""]
     for piece in pieces:
         if lines[-1] and width_of((lines[-1] + piece).rstrip()) > width:
@@ -166,6 +165,6 @@ def in_lines(pieces: Iterable[str], width: int) -> list[str]:
 
 
 def styled(texts: pa.LargeStringArray, style: str, where: Any = None) -> pa.LargeStringArray:
-    """The texts between escape sequences that set a style: all texts, or those that `where` selects."""
+    """The texts between escape sequences that set a style: all texts, or those selected by `where`."""
     made = joined([f"\x1b[{style}m", texts, "\x1b[0m"])
     return made if where is None else pc.if_else(where, made, texts)

@@ -1,4 +1,4 @@
-"""The amount of data that was read, as text. Imports only the standard library."""
+"""How much data was read, as text. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def read_words(counts: Counts, has_files: bool) -> str:
-    """For example `850 records and 9 transaction markers in 30 files of 6 partitions`. Files are not mentioned if the
+    """For example, `850 records and 9 transaction markers in 30 files of 6 partitions`. Files are not mentioned if the
     source has none."""
     return (
         f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "

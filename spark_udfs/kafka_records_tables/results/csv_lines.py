@@ -1,4 +1,4 @@
-"""Writes a table as CSV (RFC 4180), in which null and the empty text differ."""
+"""Writes a table as CSV (RFC 4180), with a difference between null and the empty text."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from kafka_records_tables.results.cells import can_be_cut
 _LINE_END: Final = "\r\n"
 _TO_QUOTE: Final = r'[",\r\n]|^[\s\pZ]|[\s\pZ]$|^$'
 _FORMULA: Final = r'(^|[;\t\r\n])([\s\pZ"]*)([=+\-@＝＋－＠])'
-"""The places where a spreadsheet begins a formula: at the start of a cell, after blanks. Cells also end at semicolons
-or tabs if the locale of the spreadsheet, or the user who opens the file, says so; then quotes do not help."""
+"""Where a spreadsheet may see a formula: at the start of a cell, after blanks. Depending on the spreadsheet's locale or
+the user who opens the file, cells also end at semicolons or tabs, and quotes do not help then."""
 
 
 def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO, *, is_safe: bool = False) -> None:
-    """Write the header and then the rows as they arrive.
+    """Write the header, and then the rows as they arrive.
 
-    Null is an empty field, the empty text is two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and
-    maps JSON. On a terminal, non-printable characters are escaped. With `is_safe`, an apostrophe precedes each = + - or
-    @ that would begin a formula in a spreadsheet, except in columns of numbers, times and booleans.
+    Null is an empty field; the empty text is two quotes. Times are ISO 8601 in UTC, bytes are base64, and lists,
+    structs and maps are JSON. On a terminal, non-printable characters are escaped. With `is_safe`, an apostrophe
+    precedes each = + - or @ that would begin a formula in a spreadsheet, except in columns of numbers, times and
+    booleans.
     """
     rows = iter(batches)
-    # If a source fails, it fails before its first row. Read this row before writing the header, because a file with
+    # If a source fails, it fails before its first row. Read that row before writing the header, because a file with
     # only a header would look like a result.
     first = list(islice(rows, 1))
     _write([_quoted(pa.array([name], TEXT)) for name in schema.names], out, _LINE_END)

@@ -16,7 +16,7 @@ _NARROW: Final = 40
 
 
 def described(table: Table, room: int) -> str:
-    """The description of a table, its columns, its options and its rules, in lines of at most `room` cells."""
+    """The description of a table with its columns, options and rules, in lines of at most `room` cells."""
     lines = [
         f"{table.name}: {table.about}",
         _made_of(table),

@@ -1,4 +1,4 @@
-"""Findings as lines for people and for programs. Imports only the standard library."""
+"""Findings as lines for people and programs. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ MOST: Final = 50
 """The maximum number of findings of one kind that are printed on separate lines."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
-"""The parts in which merged notes may differ: numbers and moments. A name in quotes is not such a part, regardless of
-its content."""
+"""The parts in which merged notes may differ: numbers and times. A quoted name is not such a part, regardless of its
+content."""
 _MOST_VALUES: Final = 4
-"""The maximum number of values of merged notes that are all listed; of more, the line has the smallest and the
+"""The maximum number of values to list for merged notes. If there are more, the line shows the smallest and the
 largest."""
 _MOST_RUNS: Final = 8
-"""The maximum number of runs of partitions of a topic that are listed."""
+"""The maximum number of partition runs of a topic to list."""
 
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
-    """One line per finding, in their order. Notes begin with `note: `; the text of a line is not escaped. The same
-    damage in several log partitions of a topic is one line. So are notes in any log partitions that differ only in
-    numbers and times: the line lists the log partitions and what differs. Of findings with the same severity and
-    reason, only the first `most` are printed; a line at the end counts the others, followed by `way_to_all`."""
+    """One line per finding, in order. Notes begin with `note: `. Lines are not escaped. The same damage in several log
+    partitions of a topic shares a line. So do notes in any log partitions that differ only in numbers and times: the
+    line lists the log partitions and what differs. Of findings with the same severity and reason, only the first `most`
+    are printed. A last line counts the others, followed by `way_to_all`."""
     seen: Counter[tuple[str, str]] = Counter()
     for same in _same_words(findings):
         finding = same[0]
@@ -48,8 +48,7 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
 
 
 def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """The findings for each line: those that share a line are together, at the place of the first one; others are
-    alone."""
+    """The findings for each line. Findings that share a line are grouped at the position of the first one."""
     by_words: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         if finding.severity == "note":
@@ -62,7 +61,7 @@ def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 
 def _of_all(same: Sequence[Finding]) -> str:
-    """The line for several findings: their log partitions, the numbers and moments that differ, and the place of the
+    """The line for several findings: their log partitions, the numbers and times that differ, and the place of the
     first one."""
     # List values in the order of the log partitions named before them.
     same = sorted(same, key=lambda each: (each.topic or "", -1 if each.partition is None else each.partition))
@@ -96,7 +95,8 @@ def _shown(logs: Iterable[tuple[str, int]]) -> str:
 
 
 def _words_and_values(text: str) -> tuple[list[str], list[str]]:
-    """A text split into the words around its numbers and moments, and these; there is one more of the words."""
+    """A text, split into the words around its numbers and times, and the numbers and times themselves. There is one
+    more of the former."""
     words, values, start = [], [], 0
     for found in _WITH_DIGITS.finditer(text):
         if found["value"] is not None:
@@ -107,7 +107,7 @@ def _words_and_values(text: str) -> tuple[list[str], list[str]]:
 
 
 def _merged(texts: Sequence[str]) -> str:
-    """Texts that differ only in numbers and moments, merged into one that lists them: `offset 54, 40, 187`."""
+    """Merge texts that differ only in numbers and times into one that lists them: `offset 54, 40, 187`."""
     apart = [_words_and_values(text) for text in texts]
     words = apart[0][0]
     values = zip(*(each for _, each in apart), strict=True)
@@ -124,11 +124,11 @@ def _values(values: Sequence[str]) -> str:
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as a JSON object: its fields by their names, bytes in hex, and the result of `str()` as `message`."""
+    """A finding as a JSON object: its fields by name, with bytes in hex, and the result of `str()` as `message`."""
     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in members_of(finding).items()}
     return {**plain, "message": str(finding)}
 
 
 def finding_json(finding: Finding) -> str:
-    """A finding as one line of JSON, in ASCII, its end included."""
+    """A finding as one line of ASCII JSON, including the line end."""
     return json.dumps(finding_object(finding), separators=(",", ":")) + "\n"

@@ -18,18 +18,18 @@ from kafka_records_tables.results.cells import can_be_cut, cell_texts, holds_num
 
 GAP: Final = "   "
 _NARROW_GAP: Final = "  "
-"""The gap between columns if some are left out or cut."""
+"""The gap between columns if any are left out or cut."""
 
 NARROWEST: Final = 12
 """The minimum width of a text column, in cells."""
 _ROOMY: Final = 20
-"""Other columns are left out before a column of `essential` gets fewer cells than this."""
+"""Other columns are left out before an `essential` column gets fewer cells than this."""
 _WIDEST_WHOLE: Final = 64
-"""The width of the widest text that makes its column wider: nearly all names of groups, topics and clients are shorter;
-they may have 249 letters."""
+"""Texts up to this width make their column wider. Nearly all names of groups, topics and clients are shorter, but they
+may have 249 characters."""
 _LONGEST_SAME: Final = 40
 _MOST_FOLDED: Final = 20_000
-"""In tables with more rows, long texts are cut instead of folded, because folding handles one row at a time."""
+"""In tables with more rows, long texts are cut instead of folded, because folding works one row at a time."""
 _WORD: Final = re.compile(r"[\w.:/+-]+")
 
 
@@ -40,33 +40,33 @@ class ShownColumn:
     at: int
     name: str
     header: tuple[str, ...]
-    """The name of the column, in lines."""
+    """The column name, in lines."""
     is_number: bool
     least: int
-    """The narrowest width in which it can be printed, in cells."""
+    """The minimum width in which it can be printed, in cells."""
     natural: int
     """The width in cells at which no text is cut."""
     width: int
     is_folded: bool = False
-    """Whether a text that is too long continues on the next line; otherwise it is cut."""
+    """Whether a text that is too long continues on the next line. Otherwise, it is cut."""
 
 
 class ShownTable(NamedTuple):
-    """The columns that are printed, and the gap between them."""
+    """The columns to print, and the gap between them."""
 
     columns: list[ShownColumn]
     gap: str
     left_out: list[str]
-    """The names of the columns that are left out, except those in `same`."""
+    """The names of the columns left out, except those in `same`."""
     same: dict[str, str | None]
-    """Columns that are left out because every row has the same value, with that value; None stands for null."""
+    """Columns left out because all rows have the same value, with that value; None means null."""
     cuts: bool = True
-    """Whether a text that is wider than its column is cut. Otherwise it runs over the next columns."""
+    """Whether a text wider than its column is cut. Otherwise, it runs over the next columns."""
 
 
 def whole(table: pa.Table) -> ShownTable:
-    """All columns, with their complete texts. A column is as wide as the widest text of at most `_WIDEST_WHOLE` cells
-    in it: a longer text makes only its own row longer."""
+    """All columns, with their complete texts. A column is as wide as its widest text of at most `_WIDEST_WHOLE` cells.
+    A longer text makes only its own row longer."""
     columns = [_column(table, at, is_folded=False, most=_WIDEST_WHOLE) for at in range(table.num_columns)]
     return ShownTable(columns, GAP, [], {}, cuts=False)
 
@@ -74,12 +74,12 @@ def whole(table: pa.Table) -> ShownTable:
 def fitting(
     table: pa.Table, room: int, details: Collection[str] = (), essential: Collection[str] = ()
 ) -> ShownTable | None:
-    """The columns that fit into `room` cells; None if two columns do not fit, or those of `essential` do not.
+    """The columns that fit into `room` cells; None if fewer than two columns fit, or the `essential` ones do not.
 
-    Columns are left out in this order: milliseconds of a time that is also there as text; columns with null or the same
-    value in every row, except those of `essential`; `details`; columns of `essential` with the same value in every row;
-    all others from the right. The remaining room is divided so that the widest columns are equally wide. Texts of
-    `essential` columns are folded, unless there are very many rows.
+    Columns are left out in this order: milliseconds of a time that is also shown as text; columns with null or the same
+    value in every row, except `essential` ones; `details`; `essential` columns with the same value in every row; all
+    others from the right. The remaining space is divided so that the widest columns are equally wide. Texts of
+    `essential` columns are folded unless there are very many rows.
     """
     columns = [_column(table, at, is_folded=True) for at in telling_columns(table)]
     for each in ([_unfolded(column) for column in columns], columns):
@@ -122,7 +122,7 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 
 
 def telling_columns(table: pa.Table) -> Iterator[int]:
-    """The indexes of the columns to show, without milliseconds of a time that is also there as text."""
+    """The indexes of the columns to show, except milliseconds of a time that is also shown as text."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")
@@ -134,8 +134,7 @@ def telling_columns(table: pa.Table) -> Iterator[int]:
 
 
 def _same(table: pa.Table, columns: Iterable[ShownColumn]) -> dict[str, str | None]:
-    """The value of each column that has the same value in every row, by name. If there is only one row, only nulls
-    count."""
+    """By name, the value of each column with the same value in every row. With only one row, only nulls count."""
     found: dict[str, str | None] = {}
     for each in columns:
         column = table.column(each.at)
@@ -212,7 +211,7 @@ def _limited(column: ShownColumn, limit: int) -> int:
 
 
 def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
-    """One sentence about the columns and texts that are not shown; `cut` names the columns in which texts were cut."""
+    """A sentence about the columns and texts that are not shown; `cut` names the columns in which texts were cut."""
     nulls = [name for name, text in layout.same.items() if text is None]
     same = [f"{name}={_quoted(text)}" for name, text in layout.same.items() if text is not None]
     is_cut = [column.name for column in layout.columns if column.name in cut]
@@ -229,5 +228,5 @@ def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """The value, in quotes if it could be taken for something else; some texts are already in quotes in their cells."""
+    """The value, in quotes if it could be mistaken for something else. Some texts are already quoted in their cells."""
     return text if _WORD.fullmatch(text) or text.startswith('"') else dumps(text, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """Rows, findings and texts as HTML for notebooks, without scripts, requests or style sheets. Texts are escaped.
 
-A notebook may remove elements and attributes that it does not trust, so the content does not depend on styles. The
-colours are those of the notebook, light or dark.
+A notebook may remove elements and attributes that it does not trust, so the content does not depend on styles. It uses
+the notebook's colours, light or dark.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ LONGEST_CELL: Final = 80
 LONGEST_LINE: Final = 600
 """The maximum number of characters in a line about a finding."""
 MOST_FINDINGS: Final = 10
-"""The maximum number of findings of one kind that are shown on separate lines."""
+"""The maximum number of findings of one kind to show on separate lines."""
 
 _TEXT: Final = "text-align:left;white-space:nowrap"
 _NUMBER: Final = "text-align:right;white-space:nowrap"
 
 
 def text_html(text: str, longest: int = LONGEST_LINE) -> str:
-    """Any text as HTML: non-printable characters are escaped, a long text is cut, and the text is isolated from its
+    """Any text as HTML. Non-printable characters are escaped, long texts are cut, and the text is isolated from its
     neighbours, because right-to-left letters would change their order."""
     return f"<bdi>{escape(_cut(printable(text[: longest + 1]), longest))}</bdi>"
 
@@ -44,8 +44,8 @@ def text_html(text: str, longest: int = LONGEST_LINE) -> str:
 def rows_html(table: pa.Table, most: int = MOST_ROWS) -> str:
     """The first rows of a table, in a frame that scrolls if they are wide, with a line below about what is not shown.
 
-    Every column is shown, except milliseconds that are also there as a time. The title of a column name is the comment
-    of the column.
+    All columns are shown, except milliseconds that are also shown as a time. The title of a column name is the column's
+    comment.
     """
     columns = list(telling_columns(table))
     head = table.slice(0, most)
@@ -69,10 +69,10 @@ def _header(field: pa.Field) -> str:
 
 
 def _cells(column: pa.ChunkedArray, field: pa.Field, cut: list[str]) -> list[str]:
-    """The cells of one column; its name is added to `cut` if a text is too long."""
+    """The cells of one column. Adds the column's name to `cut` if a text is too long."""
     values = column.combine_chunks()
     if pa.types.is_string(field.type):
-        # A string may have a million characters, and the rest of it need not be made printable.
+        # A string may have a million characters, of which only the first need to be made printable.
         values = pc.utf8_slice_codeunits(values, 0, LONGEST_CELL + 1)
     found = []
     texts: Sequence[str] = cell_texts(values).to_pylist()
@@ -93,7 +93,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def findings_html(findings: Iterable[Finding]) -> str:
-    """The findings of a reading, one per line, in the same words as in the command; empty if there are none."""
+    """The findings of a reading, one per line, worded as in the command; empty if there are none."""
     way = ".findings has all of them"
     lines = [f"<li>{text_html(line)}</li>\n" for line in finding_lines(findings, way, MOST_FINDINGS)]
     return f"<ul>\n{''.join(lines)}</ul>" if lines else ""

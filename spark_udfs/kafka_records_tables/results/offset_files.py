@@ -1,5 +1,5 @@
 """Writes committed offsets in the formats of other programs: Kafka's tool that resets offsets, and Spark's own source.
-The functions take rows of `current_offsets` with the columns `NEEDED`."""
+The functions accept rows of `current_offsets` with the columns `NEEDED`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     """Write a line `group,topic,partition,offset` per row, without a header.
 
     `kafka-consumer-groups --reset-offsets --from-file FILE` reads the file, with a `--group` for each group
-    (`ConsumerGroupCommand.parseResetPlan`); `--all-groups` covers only groups that still exist on the brokers. If an
+    (`ConsumerGroupCommand.parseResetPlan`). `--all-groups` covers only groups that still exist on the brokers. If an
     offset is not in the log, the tool uses the nearest one that is.
 
     The rows must come from `without_line_breaks`, because the tool splits the file at line breaks before it handles
@@ -36,8 +36,7 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     Raises
     ------
     QueryError
-        If a group has two offsets for a partition (it is in two partitions of the log); in that case, nothing is
-        written.
+        If a group has two offsets for a partition, because it is in two partitions of the log. Nothing is written then.
     """
     rows = list(batches)
     _refuse_copies(rows)
@@ -65,7 +64,7 @@ def _in_two(where: str, first: int, second: int) -> str:
 
 
 def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding) -> Iterator[pa.RecordBatch]:
-    """Leave out the rows of groups whose names contain a line break, and report each such group as a finding."""
+    """Drop the rows of groups with a line break in their names, and report each such group as a finding."""
     found: set[str] = set()
     for batch in batches:
         groups = batch.column("group_id")
@@ -94,8 +93,8 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
     Raises
     ------
     QueryError
-        If rows are about several groups or none, if a partition has two offsets (the group is in two partitions of the
-        log), or if an offset is negative, which Spark would read as the end or the start.
+        If the rows are about several groups or none, if a partition has two offsets (because the group is in two
+        partitions of the log), or if an offset is negative, which Spark would read as the end or the start.
     """
     batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
     groups: set[str] = set()

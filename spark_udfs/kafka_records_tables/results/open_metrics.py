@@ -1,8 +1,8 @@
-"""Writes rows of some tables as metrics in the OpenMetrics text format. All metrics are gauges, so that the text is
-also valid in the older Prometheus format, which node_exporter's textfile collector reads. `kafka_consumergroup_…` are
-the names that dashboards use, with the labels that they expect: `lag` and `current_offset` as in kafka_exporter
-(`consumergroup`), `group_…` as in kafka-lag-exporter and klag-exporter (`group`). Metrics that no other exporter has
-begin with `kafka_records_`.
+"""Writes rows of some tables as metrics in the OpenMetrics text format. All metrics are gauges, so the text is also
+valid in the older Prometheus format, which node_exporter's textfile collector reads. Dashboards use the names
+`kafka_consumergroup_…` and expect these labels: `lag` and `current_offset` as in kafka_exporter (`consumergroup`),
+`group_…` as in kafka-lag-exporter and klag-exporter (`group`). Metrics that no other exporter has begin with
+`kafka_records_`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 _ROWS: Final = 1024
-"""The number of rows that become Python objects at once: of a million rows, few get series."""
+"""The number of rows to convert to Python objects at once. Of a million rows, only a few become series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Metric:
     name: str
     about: str
     labels: Mapping[str, str]
-    """The columns of the values of labels, by label."""
+    """By label, the column with its values."""
     value: str | Callable[[Row], float | None]
-    """A column, or a function of the row. A row whose value is None has no sample."""
+    """A column, or a function of the row. A row with the value None has no sample."""
     scale: float = 1
     merged: Callable[[float, float], float] = max
     """How the values of two rows with the same labels are combined."""
@@ -61,7 +61,7 @@ _TRANSACTION: Final = {"transactional_id": "transactional_id", "producer_id": "p
 
 
 def _lag_ms(row: Row) -> float | None:
-    """No record to read means no wait."""
+    """A row without records to read has no wait."""
     nothing_left = row["unread"] == 0 or row["lag"] == 0
     return 0 if row["lag_ms"] is None and nothing_left else row["lag_ms"]
 
@@ -215,14 +215,13 @@ class Samples:
 
 
 class TableMetrics:
-    """Metrics for the rows of a table, up to `most` time series. Further rows are not requested."""
+    """Metrics for the rows of a table, up to `most` time series. Rows beyond that are not requested."""
 
     def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
         self._table = table
         self.rows_taken = 0
         self.rows_left_out = 0
-        """The number of rows for which no series was made, because there are too many; set once all rows are
-        counted."""
+        """The number of rows without a series, because there are too many rows. Set once all rows are counted."""
         self._samples = [Samples(metric) for metric in METRICS[table]]
         self._most = most
         for batch in rows:
@@ -235,7 +234,7 @@ class TableMetrics:
                     self.rows_taken += 1
 
     def _is_full(self) -> bool:
-        """Whether another row may have too many series."""
+        """Whether another row could have too many series."""
         return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:

@@ -14,9 +14,9 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path | str) -> None:
-    """Write the rows as they arrive, in row groups of a usual size; comments in `schema` are kept.
+    """Write the rows as they arrive, in row groups of the usual size. Comments in `schema` are kept.
 
-    One row group is kept in memory. A table without rows becomes a file with only the columns.
+    One row group is in memory at a time. A table without rows becomes a file with only the columns.
     """
     # Arrow rejects file names that are not UTF-8, so pass it an open file.
     with open(path, "wb") as file, ParquetWriter(file, schema) as writer:

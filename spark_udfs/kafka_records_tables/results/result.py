@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Result:
     """All rows of a table, with the findings of reading them.
 
-    It has `__arrow_c_stream__`, so every reader of Arrow streams accepts it directly: `duckdb.sql("FROM result")`,
+    It has `__arrow_c_stream__`, so any reader of Arrow streams accepts it directly: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 
@@ -29,15 +29,13 @@ class Result:
         self.table = table
         """The rows, a `pyarrow.Table`."""
         self.findings = findings
-        """Damage and notes that a reader of the answer should know, in the order of the logs. `str()` of a finding is
-        one line."""
+        """Damage and notes that users of the answer should know, in log order. `str()` of a finding is one line."""
         self.counts = counts
         """Counts of what was read."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer is complete: no rows are missing because of damage or records that could not be
-        decoded."""
+        """Whether the answer is complete: no rows are missing because of damage or undecodable records."""
         return all(finding.severity == "note" for finding in self.findings)
 
     def __len__(self) -> int:
@@ -51,24 +49,24 @@ class Result:
         return f"<{self.declaration.name}: {len(self)} rows, {damage} findings of damage>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first rows, when they happened, what was found and how much was read."""
+        """What a notebook shows: the first rows, their times, the findings, and how much was read."""
         from kafka_records_tables.results.result_html import result_html
 
         return result_html(self.declaration, self.table, self.findings, self.counts)
 
 
 class Results(Mapping[str, Result]):
-    """The answers of several tables over one source, by the names of the tables."""
+    """The answers of several tables over one source, by table name."""
 
     def __init__(self, results: Mapping[str, Result], missing: Mapping[str, str], reading: RunReport) -> None:
         self._results = dict(results)
         self.missing = dict(missing)
-        """For each requested table without an answer, the reason: the source lacks its topic."""
+        """For each requested table without an answer, the reason why: the source lacks its topic."""
         self.reading = tuple(reading.findings)
-        """The findings of reading the logs. Each is included once, even if it concerns several tables. Each `Result`
-        has them too."""
+        """The findings made while reading the logs. Each is included once, even if it concerns several tables. Each
+        `Result` also has its own."""
         self.counts = reading.counts
-        """Counts of what was read; each log is counted once. Each `Result` has the counts for its own table."""
+        """Counts of what was read, with each log counted once. Each `Result` has the counts for its own table."""
 
     def __getitem__(self, name: str) -> Result:
         return self._results[name]
@@ -81,15 +79,14 @@ class Results(Mapping[str, Result]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of reading and of all tables, sorted by place. A finding that several tables have is included
+        """The findings of reading and of all tables, sorted by place. Findings that several tables share are included
         once."""
         of_tables = (result.findings for result in self._results.values())
         return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))
 
     @property
     def is_complete(self) -> bool:
-        """Whether all tables are present, and no table lacks rows because of damage or records that could not be
-        decoded."""
+        """Whether all tables are present, and none lacks rows because of damage or undecodable records."""
         return not self.missing and all(result.is_complete for result in self._results.values())
 
     def __repr__(self) -> str:
@@ -97,11 +94,10 @@ class Results(Mapping[str, Result]):
 
 
 class Stream:
-    """The rows of a table as they arrive, one `pyarrow.RecordBatch` at a time, for answers that are too large for
-    memory.
+    """The rows of a table as they arrive, one `pyarrow.RecordBatch` at a time, for answers too large for memory.
 
     It can be read only once. `findings` and `counts` are complete after the last row. To stop earlier, close the stream
-    or use it in a `with` statement: that ends the reading processes.
+    or use it in a `with` statement, which ends the reading processes.
     """
 
     def __init__(
@@ -114,13 +110,13 @@ class Stream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, sorted by place. If the stream was closed early, only findings about logs that were read
-        completely are included."""
+        """The findings, sorted by place. If the stream was closed early, only findings about completely read logs are
+        included."""
         return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
-        """Counts of what was read. If the stream was closed early, only logs that were read completely are included."""
+        """Counts of what was read. If the stream was closed early, only completely read logs are included."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 def result_html(declaration: Table, table: pa.Table, findings: Sequence[Finding], counts: Counts) -> str:
-    """The description of the table, the times of its rows, the first rows, the findings, and the amount of data that
-    was read."""
+    """The description of the table, the times of its rows, the first rows, the findings, and how much was read."""
     is_of_records = bool(declaration.records or declaration.inputs)
     read = read_words(counts, has_files=counts.files > 0) if is_of_records else plural(counts.partitions, "partition")
     damage = sum(finding.severity == "damage" for finding in findings)

@@ -18,7 +18,7 @@ from kafka_records_tables.results.fitting import NARROWEST, ShownColumn, ShownTa
 
 _BLOCK_GAP: Final = "  "
 _MOST_LINES: Final = 12
-"""A text that is folded is cut after this many lines."""
+"""A folded text is cut after this many lines."""
 
 _BOLD: Final = "1"
 _DIM: Final = "2"
@@ -36,13 +36,13 @@ def write_text(
 ) -> None:
     """Print the rows under the names of their columns.
 
-    On a terminal of `width` cells (None: it has no width) the table is fitted to it: columns are left out (`fitting`),
-    long texts are folded in the columns of `essential` and cut (…) in others, and a line below says what is missing. If
-    not even two columns or those of `essential` fit, every row becomes a block of `column value` lines, or `column:
-    value` on the narrowest terminals. With `wide`, and if the output is not a terminal, nothing is left out and every
-    row is one line; a text of more than 64 cells runs over its column. Non-printable characters are escaped.
+    On a terminal of `width` cells (None: it has no width), the table is made to fit: columns are left out (`fitting`),
+    long texts are folded in `essential` columns and cut (…) in others, and a line below says what is missing. If not
+    even two columns or the `essential` ones fit, every row becomes a block of `column value` lines, or `column: value`
+    on the narrowest terminals. With `wide`, or if the output is not a terminal, nothing is left out and every row is
+    one line; a text of more than 64 cells runs over its column. Non-printable characters are escaped.
 
-    The texts are made twice, once for their widths and once for writing, and only for a few thousand rows at a time.
+    The texts are computed twice, once for their widths and once for writing, for only a few thousand rows at a time.
     """
     is_styled = is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     if not is_terminal or wide or width is None:
@@ -64,7 +64,7 @@ def _slices(table: pa.Table) -> Iterable[pa.RecordBatch]:
 
 
 def _in_words(text: str, width: int) -> list[str]:
-    """The text on lines of `width` cells, broken between words, and inside only those words that are wider."""
+    """The text on lines of `width` cells, broken between words, or inside words that are wider than a line."""
     return in_lines((part for word in re.findall(r"\S+\s*", text) for part in _word_parts(word, width)), width)
 
 
@@ -76,7 +76,7 @@ def _word_parts(word: str, width: int) -> list[str]:
 
 
 def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: bool) -> set[str]:
-    """Returns the names of the columns in which a text was cut."""
+    """Write the rows. Returns the names of the columns in which a text was cut."""
     _write_header(layout, out, is_styled)
     columns = layout.columns
     is_cut = {column.name for column in columns if column.width < column.natural and not column.is_folded}
@@ -88,7 +88,7 @@ def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: boo
             texts = fitted(plain, column.width, column.is_number, layout.cuts)
             cells.append(styled(texts, _DIM, values.is_null()) if is_styled and values.null_count else texts)
             if column.is_folded:
-                # A character never has fewer bytes than it takes terminal cells.
+                # A character never has fewer bytes than terminal cells.
                 long |= pc.greater(pc.binary_length(plain), column.width).to_numpy(zero_copy_only=False)
         lines = pc.utf8_rtrim(pc.binary_join_element_wise(*cells, pa.scalar(layout.gap, TEXT)), " ")
         if long.any():
@@ -99,8 +99,8 @@ def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: boo
 
 
 def _folded_rows(batch: pa.RecordBatch, layout: ShownTable, is_styled: bool, is_cut: set[str]) -> list[str]:
-    """The rows, each on as many lines as its longest folded text takes. Adds the columns to `is_cut` in which there
-    were more than _MOST_LINES."""
+    """The rows, each on as many lines as its longest folded text needs. Adds columns with more than _MOST_LINES to
+    `is_cut`."""
     columns = [(column, batch.column(column.at)) for column in layout.columns]
     texts = [cell_texts(values).to_pylist() for _, values in columns]
     nulls = [values.is_null().to_pylist() for _, values in columns]
@@ -147,7 +147,7 @@ def _write_header(layout: ShownTable, out: TextIO, is_styled: bool) -> None:
 
 
 def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> None:
-    """A block of lines per row, with all of its values."""
+    """Write a block of lines for each row, with all its values."""
     names = [printable(name) for name in table.schema.names]
     indent = max(map(width_of, names))
     room = width - indent - len(_BLOCK_GAP)
@@ -160,7 +160,7 @@ def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> 
             for name, text in zip(names, row, strict=True):
                 shown = f"\x1b[{_BOLD}m{name}\x1b[0m" if is_styled else name
                 if room < NARROWEST:
-                    # There is no room for the text beside the names, so it gets the full width below them.
+                    # There is no room for the text next to the names, so it gets the full width below them.
                     first, *more = folded(f"{name}: {text}", max(width, NARROWEST))
                     first = first.replace(name, shown, 1) if first.startswith(name) else first
                     out.writelines(f"{line}\n" for line in (first, *more))

@@ -19,8 +19,8 @@ _GAP: Final = 1
 
 
 def time_plot(table: pa.Table) -> str:
-    """The chart for the first time column that has two different times, with a sentence that has the same content;
-    empty if there is no such column.
+    """The chart for the first time column with two different times, with a sentence that says the same; empty if there
+    is no such column.
 
     Each bar counts the rows in one of 90 equally long spans between the first and the last time.
     """
