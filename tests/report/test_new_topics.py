@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_tables.report.report_parts import ReportFinding
 from tests.report.made_up_cluster import MINUTE, SECOND
 from tests.report.rule_cases import GROUP
@@ -18,6 +20,8 @@ _UNTIL: Final = 4 * MINUTE
 _MADE: Final = _GIVEN - 2 * SECOND
 _OLD, _NEW = "orders", "loadtest"
 _NEW_TOPIC: Final = "new_topic"
+_CLEANED: Final = Finding("note", INCOMPLETE_HISTORY, "", "", "__consumer_offsets", 0, complete_from=10**9)
+"""A cleaner may have removed everything about the group."""
 _RATES: Final = {"read_before": 10.0, "read_old": 9.8, "read_new": 30.0, "write_old": 10.0, "write_new": 100.0}
 """Records per second of each partition, of two for each topic."""
 
@@ -32,6 +36,7 @@ def _findings(
     new_from: int = 0,
     given_ms: int = _GIVEN,
     held: int = 0,
+    cleaned: bool = False,
     **rates: float,
 ) -> list[ReportFinding]:
     """The findings about a group that read ten records per second of each partition of "orders", and got the topic
@@ -87,12 +92,12 @@ def _findings(
             {"group_id": GROUP, "member_id": f"m{each}", "client_id": f"node-{each}", **of_members}
             for each in range(members)
         ],
-        groups=[{"group_id": GROUP, "member_count": members}],
+        groups=[{"group_id": GROUP, "member_count": members, "log_partition": 0}],
         timeline=timeline,
         log_ends=[{"topic": each["topic"], "partition": each["partition"]} for each in samples],
         progress=progress,
     )
-    return _found(context, "too_slow")
+    return _found(replace(context, reading=(_CLEANED,) if cleaned else ()), "too_slow")
 
 
 def _only(**given: Any) -> ReportFinding:
@@ -143,6 +148,14 @@ def test_a_topic_that_the_group_keeps_up_with_takes_the_time_of_the_others() -> 
     assert "records_waiting_in_other_topics" not in found.scale
 
 
+def test_old_records_of_a_topic_take_the_time_of_the_others() -> None:
+    """Few are written to it, but many were there."""
+    found = _only(read_old=7.0, write_new=5.0, new_from=20_000, made_ms=None, joined_ms=_GIVEN - SECOND)
+    assert found.topics == (_OLD,)
+    assert _causes(found)[0] == (_NEW_TOPIC, "medium")
+    assert "34000 records wait there, and 720 in its other topics" in found.problem
+
+
 @pytest.mark.parametrize(
     ("given", "how", "out"),
     [
@@ -189,8 +202,12 @@ def test_a_group_that_handles_less_than_before_became_slow() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"first_ms": _GIVEN - 10 * SECOND}, {"given_ms": _GIVEN + 30 * SECOND, "made_ms": None, "held": 2}],
-    ids=["the group is as new", "it came later"],
+    [
+        {"first_ms": _GIVEN - 10 * SECOND},
+        {"given_ms": _GIVEN + 30 * SECOND, "made_ms": None, "held": 2},
+        {"cleaned": True},
+    ],
+    ids=["the group is as new", "it came later", "it may be older"],
 )
 def test_a_topic_is_not_the_cause_if_it_did_not_come_when_the_backlog_began(given: Mapping[str, Any]) -> None:
     for found in _findings(read_old=7.0, **given):

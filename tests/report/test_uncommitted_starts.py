@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_tables.report.report_parts import ReportFinding
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND
 from tests.report.rule_cases import END_MS, GROUP
@@ -18,6 +20,8 @@ _GIVEN: Final = END_MS - 2 * MINUTE
 _RECORD, _START, _NONE = "poison_record", "fails_at_start", "no_committed_offset"
 _Lives = Sequence[Mapping[str, Sequence[int]]]
 _NEW: Final = "returns"
+_CLEANED: Final = Finding("note", INCOMPLETE_HISTORY, "", "", "__consumer_offsets", 0, complete_from=10**9)
+"""A cleaner may have removed everything about the group."""
 
 
 def _event(event: str, at_ms: int, member: str, **detail: Any) -> dict[str, Any]:
@@ -50,8 +54,8 @@ def _finding(
     last_ms: int = _GIVEN,
     stay_ms: int = 10,
     pending: Sequence[int] = (),
-    begins_ms: int | None = None,
     held: Sequence[int] = (0, 1),
+    cleaned: bool = False,
 ) -> ReportFinding:
     """The finding about a group of which a member reads two partitions ("orders" 0 and 1), and one member after
     another then gets the partitions in `lives` and leaves. `made` are changes of topics: event, topic, partitions and
@@ -89,9 +93,9 @@ def _finding(
         log_ends=logs,
         pending_offsets=[{"group_id": GROUP, "topic": "orders", "partition": each} for each in pending],
         lag=[lag | {"partition": each} for each in committed],
-        groups=[{"group_id": GROUP, "group_kind": "classic", "log_partition": 0}],
+        groups=[{"group_id": GROUP, "group_kind": "classic", "log_partition": 0, "epoch": 2}],
     )
-    (found,) = _found(context, "crash_loop")
+    (found,) = _found(replace(context, reading=(_CLEANED,) if cleaned else ()), "crash_loop")
     return found
 
 
@@ -155,6 +159,12 @@ def test_a_topic_that_a_group_did_not_read_before(made: Sequence[tuple[str, str,
     assert f'"returns" (partitions 0-1), {why}, without a committed offset' in found.problem
     assert found.topics == ("orders", _NEW)
     assert "--topic returns:0,1 --to-earliest" in (found.next[0].command or "")
+
+
+def test_a_cleaned_log_does_not_show_that_a_group_had_no_offset_before() -> None:
+    """The metadata log does, if the partitions were added just before."""
+    assert _NONE not in [name for name, _ in _causes(_finding([_ALL] * 6, cleaned=True))]
+    assert _causes(_finding([_ALL] * 6, made=_GROWN, cleaned=True))[0] == (_NONE, "medium")
 
 
 @pytest.mark.parametrize(
