@@ -57,6 +57,7 @@ INCIDENTS = {
     "log_not_cleaned",
     "never_commits",
     "commits_one_too_low",
+    "offsets_of_other_partitions",
     "mixed_environments",
     "group_id_changed",
     "outside_reader_commits",

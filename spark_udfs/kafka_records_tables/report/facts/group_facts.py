@@ -190,6 +190,7 @@ class LogEnds:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows: dict[Place, Mapping[str, Any]] = {(row["topic"], row["partition"]): row for row in rows}
+        self._times: dict[Place, list[int]] = {}
 
     def start(self, place: Place) -> int | None:
         """The offset at which a log starts; None if the log is not available."""
@@ -203,8 +204,10 @@ class LogEnds:
 
     def times(self, place: Place) -> list[int]:
         """The times at which the end of a log is known, in log order."""
-        row = self._rows.get(place)
-        return [each["timestamp_ms"] for each in (row["samples"] or () if row is not None else ())]
+        if place not in self._times:
+            row = self._rows.get(place)
+            self._times[place] = [each["timestamp_ms"] for each in (row["samples"] or () if row is not None else ())]
+        return self._times[place]
 
     def known_from(self, place: Place) -> int | None:
         """The earliest time at which the end of a log is known; None if there is none."""
@@ -220,8 +223,7 @@ class LogEnds:
         if row is None or at_ms is None or row["samples"] is None:
             return None
         samples = row["samples"]
-        times = [each["timestamp_ms"] for each in samples]
-        at = bisect_right(times, at_ms)
+        at = bisect_right(self.times(place), at_ms)
         if 0 < at < len(samples) and row["exact_from"] is None:
             before, after = samples[at - 1], samples[at]
             share = (at_ms - before["timestamp_ms"]) / (after["timestamp_ms"] - before["timestamp_ms"])
@@ -237,6 +239,19 @@ class LogEnds:
         row, end = self._rows.get(place), self.end_at(place, at_ms)
         samples = () if row is None else row["samples"] or ()
         return int(samples[0]["offset"]) + 1 if end is None and samples else end
+
+    def at_most(self, place: Place, at_ms: int) -> int | None:
+        """An upper bound of where a log ended at a given time: its end then if all batches since are known, otherwise
+        the end of the next known batch, or of the log. None if the log is not available."""
+        row = self._rows.get(place)
+        if row is None:
+            return None
+        samples, exact_from = row["samples"] or (), row["exact_from"]
+        at = bisect_right(self.times(place), at_ms)
+        if at == len(samples):
+            return self.end(place)
+        before = samples[at - 1]["offset"] + 1 if at else row["log_start_offset"] or 0
+        return int(before if exact_from is not None and exact_from <= before else samples[at]["offset"] + 1)
 
     def latest(self, place: Place) -> tuple[int, int] | None:
         """The latest timestamp among the samples of a log, and its offset; None if there are none."""

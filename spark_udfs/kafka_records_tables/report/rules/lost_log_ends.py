@@ -42,6 +42,7 @@ from kafka_records_tables.report.rule_context import (
     moment,
     places_shown,
 )
+from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "log_end_lost"
@@ -115,7 +116,8 @@ def _cuts(context: RuleContext) -> list[_Cut]:
     suspects = {key: at for key, at in suspects.items() if key[1:] in starts and key[1] not in remade}
     if not suspects:
         return []
-    groups = sorted({group for group, *_ in suspects})[:MOST_GROUPS]
+    # Offsets of other partitions show nothing about a log.
+    groups = sorted({group for group, *_ in suspects} - groups_with_mixed_offsets(context))[:MOST_GROUPS]
     spans, lives = commit_spans(context, groups), member_lives(context, groups)
     found: dict[tuple[Place, int], tuple[EpochStart, list[_Read]]] = {}
     for (group, topic, partition), highest in suspects.items():

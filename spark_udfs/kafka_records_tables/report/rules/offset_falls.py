@@ -40,6 +40,7 @@ from kafka_records_tables.report.rule_context import (
 )
 from kafka_records_tables.report.rules.fall_causes import CAUSES, QUESTIONS, not_in_logs, places_of
 from kafka_records_tables.report.rules.group_spans import stands_now
+from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         if kind == "two_committers":
             repeated = min(repeated, _read_by_both(case))
         is_over = kind == "offsets_reset" and _has_caught_up(context, case)
+        # Such offsets do not show what a group has read.
+        is_mixed = group in groups_with_mixed_offsets(context)
         first, last = case["commit_timestamp_ms_min"], case["commit_timestamp_ms_max"]
         when = "" if last is None else f", {'last ' if len(places) > len(set(places)) else ''}at {moment(last)}"
         steps = zip(
@@ -171,7 +174,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
                 f" by {_distance(case['distance_sum'], len(places), kind != 'two_committers')}."
-                f" {stands_now(context, group, topics)}"
+                f" {'' if is_mixed else stands_now(context, group, topics)}"
             ).rstrip()
             + (_CAUGHT_UP if is_over else ""),
             impact=_impact(kind, places, unknown, beyond),

@@ -38,6 +38,7 @@ from kafka_records_tables.report.rule_context import (
     partitions_shown,
     shown,
 )
+from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
 from kafka_records_tables.report.rules.outrun_causes import EARLY, deleted_by
 from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
@@ -73,7 +74,10 @@ def _find(context: RuleContext) -> list[Incident]:
     for (group, topic, partition), spans in commit_spans(context, tuple(suspects)).items():
         steps_by_topic.setdefault((group, topic), {})[partition] = steps_of(spans)
     found: list[Incident] = []
+    mixed = groups_with_mixed_offsets(context) if suspects else ()
     for group, rows in suspects.items():
+        if group in mixed:
+            continue
         of_topics: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
             of_topics.setdefault(row["topic"], []).append(row)
@@ -305,7 +309,7 @@ Commits of lagging groups that jump `times` times as far as usual, from offsets 
 first `commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate:
 the sum of all jumps, minus what the group usually reads. A backlog that a job reads when it comes back is not counted;
 if a first commit may be one, the loss has bounds.""",
-    tables=("lag", "timeline"),
+    tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
     listing=Rows("lag", ("problem=below_log_start",)),
