@@ -116,8 +116,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
-    """Print the open transactions with the effect of an abort: the expected effect or, if `is_after` (the marker was
-    requested), the actual effect."""
+    """Print the open transactions with the effect of an abort: the expected effect or, with `is_after` (after the
+    marker was requested), the actual one."""
     from kafka_records_runtime.text.printable import printable
 
     for each in found:
@@ -160,7 +160,7 @@ def _after(each: OpenTransaction) -> list[str]:
 
 
 def _checked(options: argparse.Namespace) -> tuple[str, int]:
-    """The topic and the partition. Raises UsageError for options that exclude each other."""
+    """The topic and the partition. Raises UsageError for mutually exclusive options."""
     for name in ("bootstrap", "topic"):
         if getattr(options, name) is None:
             raise UsageError(f"the following arguments are required: --{name}")

@@ -1,4 +1,4 @@
-"""Follows logs on brokers: requests their ends repeatedly, and reads the records that were added."""
+"""Follows logs on brokers: repeatedly requests their ends, and reads new records."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 INTERVAL: Final = 1.0
-"""The number of seconds between two requests for the ends of the logs. Each check sends a few small requests per
-topic."""
+"""The number of seconds between two requests for log ends. Each check sends a few small requests per topic."""
 
 Print = Callable[["BrokerPartition", int, int], int | None]
-"""A function that prints the records of a log from the first offset up to the second one. It returns the first offset
-that no broker delivered in time, or None if all were delivered."""
+"""A function that prints the records of a log between two offsets. It returns the first offset that no broker delivered
+in time, or None if all were delivered."""
 
 
 class BrokerFollower:
-    """Follows the partitions that `find` returns, from their start, including partitions and topics that are added
-    later."""
+    """Follows the partitions that `find` returns from their start, including partitions and topics added later."""
 
     def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
         self._logs: Sequence[BrokerPartition] | None = logs
         self._find = find
         self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
-        """By topic and partition: the id of the topic, and the next offset to read."""
+        """By topic and partition: the topic id, and the next offset to read."""
         self._trouble: str | None = None
         self._in_trouble: set[tuple[str, int]] = set()
 
@@ -51,7 +49,7 @@ class BrokerFollower:
             time.sleep(INTERVAL)
 
     def _found(self) -> Sequence[BrokerPartition]:
-        """The logs with their present ends; empty while no broker answers, which is reported once."""
+        """The logs with their present ends; empty as long as no broker answers, which is reported once."""
         if self._logs is not None:
             logs, self._logs = self._logs, None
             return logs
@@ -65,7 +63,7 @@ class BrokerFollower:
         return logs
 
     def _is_in_trouble(self, log: BrokerPartition) -> bool:
-        """Whether no broker reports the present start and end of the log; reported once."""
+        """Whether no broker reports the present start and end of the log, which is reported once."""
         place = log.topic, log.partition
         if log.trouble is None:
             self._in_trouble.discard(place)
@@ -75,8 +73,7 @@ class BrokerFollower:
         return log.trouble is not None
 
     def _start(self, log: BrokerPartition) -> int:
-        """The next offset to read: the start of a log that is new or was recreated, or the end of one that was
-        truncated."""
+        """The next offset to read: the start of a new or recreated log, or the end of a truncated one."""
         topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
         name = f"{log.topic}-{log.partition}"
         if topic_id != log.topic_id:

@@ -1,4 +1,4 @@
-"""Determines which topics can be read, and where the schemas of their records are: in Kafka's package or in another
+"""Determines which topics can be read, and where the schemas of their records are: in Kafka's package or another
 one."""
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TOPICS_TEXT: Final = ", ".join([*_COORDINATORS][:-1]) + f" and {[*_COORDINATORS]
 class Catalog:
     """The record types of topics, by the schemas of one generated package.
 
-    In Kafka's package, the topics are those of the coordinators, by name. In another package a topic belongs to the
-    folder of specs that has its name (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless
+    In Kafka's package, the topics are those of the coordinators, by name. In another package, a topic belongs to the
+    folder of specs with its name (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless
     `folder` says that every topic belongs to it. Record types are numbered per folder.
     """
 
@@ -49,7 +49,7 @@ class Catalog:
 
     @property
     def is_kafka(self) -> bool:
-        """Whether these are Kafka's own schemas, for records that brokers write."""
+        """Whether these are Kafka's own schemas, for records written by brokers."""
         return self.package == KAFKA and self.folder is None
 
     @property
@@ -80,7 +80,7 @@ class Catalog:
         return name if name in self.folders else None
 
     def checked(self, topic: str) -> str:
-        """Return `topic`; raise a UsageError unless its records are known."""
+        """Return `topic`. Raises a UsageError unless its records are known."""
         if self.folder_of(topic) is None:
             if self.is_kafka:
                 close = did_you_mean(topic, _TOPICS)
@@ -92,7 +92,7 @@ class Catalog:
         return topic
 
     def records(self, topic: str) -> Mapping[int, RecordSchema]:
-        """The record types of a topic by number."""
+        """The record types of a topic, by number."""
         return self._records(cast(str, self.folder_of(self.checked(topic))))
 
     def retired(self, topic: str) -> Mapping[int, RetiredType]:
@@ -116,7 +116,7 @@ class Catalog:
         return known.union(retired.name for folder in folders for retired in self._retired(folder).values())
 
     def message(self, name: str) -> MessageSchema:
-        """The schema of the message that the specs call `name`. Raises a CommandError that suggests similar names."""
+        """The schema of the message with this name in the specs. Raises a CommandError that suggests similar names."""
         from kafka_records_runtime.schema import MessageSchema
 
         messages: Mapping[str, tuple[str, str]] = import_module(f"{self.package}.registry").MESSAGES

@@ -24,9 +24,9 @@ def chosen_logs(
 ) -> list[LogPartition]:
     """The log partitions whose records have schemas in `catalog`, sorted by topic and partition.
 
-    Other topics in the same source are left out; a line on standard error says so unless `quietly`. Topics that are
-    left out because a right is missing, and those that a cluster does not have yet, are reported to `tell`. Raises a
-    CommandError if nothing is left or a source does not exist.
+    Other topics in the source are left out, with a line on standard error unless `quietly` is set. Topics that are left
+    out because a right is missing, or that a cluster does not have yet, are reported to `tell`. Raises a CommandError
+    if nothing is left or a source does not exist.
     """
     from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics

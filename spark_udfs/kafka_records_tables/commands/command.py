@@ -21,7 +21,7 @@ TOO_DEEP = "the input is nested too deeply for this build: leave out the file th
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return the exit status. An error that was not handled elsewhere is printed here, as one line
+    """Run the command and return the exit status. Errors that were not handled elsewhere are printed here, as one line
     on standard error."""
     has_output = _open_streams()
     _set_encoding()
@@ -53,7 +53,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         repeated = repeat_run(words) if has_output else None
         if repeated is not None:
             return repeated
-        # This import is slow, and is not needed if the kept answer is printed again.
+        # This import is slow, and not needed if the kept answer is printed again.
         from kafka_records_tables.commands.subcommands import parsed
 
         options = parsed(words)
@@ -64,14 +64,14 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
         except UsageError as error:
             options.parser.error(str(error))
     except SystemExit as leaving:
-        # Help and version are output too: report an error if they cannot be written.
+        # Help and version are output too, so report an error if they cannot be written.
         status = leaving.code if isinstance(leaving.code, int) else OK
     sys.stdout.flush()
     return status
 
 
 def _open_streams() -> bool:
-    """Open the standard streams that were closed at the start: otherwise files opened later would get their
+    """Open the standard streams that were closed at startup, because files opened later would otherwise get their
     descriptors. Returns whether there is a standard output."""
     for descriptor in range(3):
         try:

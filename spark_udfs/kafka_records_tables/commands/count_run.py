@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def count(given: GivenSource, topic: str | None, package: str, output: Output) -> int:
-    """Count the records of a source, write a row per topic and record type, and return the exit status."""
+    """Count the records of a source, write one row per topic and record type, and return the exit status."""
     check_output(output, given.paths)
     catalog = catalog_of(package)
     totals = FileTotals(place=given.place)
@@ -40,7 +40,7 @@ def count(given: GivenSource, topic: str | None, package: str, output: Output) -
 def _batches(
     given: GivenSource, topic: str | None, catalog: Catalog, totals: FileTotals
 ) -> Iterator[tuple[str, Iterator[Any]]]:
-    """Topics with the raw rows of one of their partitions, including rows below the log start."""
+    """Topics, each with the raw rows of one of their partitions, including rows below the log start."""
 
     def read(log: LogPartition) -> Iterator[tuple[str, Iterator[Any]]]:
         context = Context(log.topic, log.partition, findings=ToldFindings(totals.tell))

@@ -162,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises UsageError for options that exclude each other."""
+    """Raises UsageError for mutually exclusive options."""
     if options.bootstrap is None:
         raise UsageError("the following arguments are required: --bootstrap")
     ways = [bool(options.sources), bool(options.group), options.restore is not None]

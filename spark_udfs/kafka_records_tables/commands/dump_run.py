@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _PLACES: Final = tuple(name for name in PLACE_COLUMNS if name not in COLUMNS)
 
 _ROWS: Final = 4096
-"""At most this many rows are Python objects at a time, because a small block of a log can hold millions of them."""
+"""The maximum number of rows that are Python objects at a time, because a small block of a log can hold millions of
+rows."""
 
 
 class DumpRun:
@@ -53,7 +54,7 @@ class DumpRun:
         show_secrets: bool = False,
     ) -> None:
         """Without a `topic`, all topics whose records have schemas in `catalog` are read. Raises a CommandError if
-        there is none."""
+        there are none."""
         self._source = given.source(topic)
         self._topic = topic
         self._catalog = catalog
@@ -93,14 +94,14 @@ class DumpRun:
 
     @property
     def _range(self) -> tuple[int, int | None]:
-        """The range of offsets to read; if it begins below the log start, those records are printed too."""
+        """The range of offsets to read. If it begins below the log start, those records are printed too."""
         offsets = self._choice.offsets
         return (0, None) if offsets is None else (offsets[0], offsets[1] + 1)
 
     def _print(
         self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None, act: Act
     ) -> int | None:
-        """Read a range of offsets and print it with `act`. Returns the first offset that was not read, None if all were
+        """Read a range of offsets and print it with `act`. Returns the first offset that was not read; None if all were
         read."""
         unread: list[int | None] = []
 
@@ -125,7 +126,7 @@ class DumpRun:
         return unread[0] if unread else None
 
     def follow(self) -> int:
-        """Print the records, and then those that are appended, until Ctrl-C. New partitions are found too."""
+        """Print the records, and then appended ones, until Ctrl-C. New partitions are found too."""
         from kafka_records_engine.sources.broker_logs import BrokerPartition
         from kafka_records_engine.sources.segment_files import SegmentPartition
 
@@ -187,7 +188,7 @@ class DumpRun:
         sys.stdout.flush()
 
     def print_rows(self, rows: Any) -> None:
-        """Print raw rows of one partition, which have their positions."""
+        """Print raw rows of one partition, including their positions."""
         topic = rows.column("topic")[0].as_py()
         if topic not in self._topics:
             printer = RecordPrinter(
@@ -210,7 +211,7 @@ class DumpRun:
                 write(text(printer.line(found)))
 
     def _say_totals(self) -> int:
-        """Report how much was read and what was found; returns the exit status."""
+        """Report how much was read and what was found. Returns the exit status."""
         self._files.say_notes()
         self._records.say_all()
         if not self._choice.is_everything:
@@ -222,7 +223,7 @@ class DumpRun:
 
 
 def _with_places(rows: Any, log: LogPartition) -> Any:
-    """The rows with columns that say where their batch is, as far as the source reports it, otherwise only the log
+    """The rows with columns for the position of their batch, if the source reports it, otherwise only the log
     partition."""
     names = [*COLUMNS, *_PLACES]
     if rows.schema.names == names:

@@ -1,4 +1,4 @@
-"""Decodes messages that are embedded as bytes in records of classic groups."""
+"""Decodes messages embedded as bytes in the records of classic groups."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def opened(record: AnyRecord) -> dict[str, Any]:
     """The messages by the position of their bytes in the value: `{"members[0].subscription": {"version": 3, "data":
     {...}}}`.
 
-    Bytes within these messages follow them, as `members[0].subscription.userData`. Bytes that do not parse are left
-    out, and so are the bytes of protocols whose format is private to their clients (`embedded`).
+    Bytes inside these messages follow them, as `members[0].subscription.userData`. Unparsable bytes are left out, and
+    so are the bytes of protocols with a format private to their clients (`embedded`).
     """
     return {path: {"version": found.version, "data": found.json} for path, found in _parts(record) if found is not None}
 

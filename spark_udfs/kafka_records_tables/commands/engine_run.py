@@ -1,4 +1,4 @@
-"""The common parts of all runs that read tables: the Spark session, and the messages for errors."""
+"""What all runs that read tables share: the Spark session, and the messages for errors."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
 
 
 def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> str:
-    """The hint to use requests instead. It is empty unless a coordinators' topic may not be read and requests can fill
-    these tables."""
+    """The hint to use requests instead; empty unless a coordinators' topic may not be read and requests can fill these
+    tables."""
     is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
     if not is_topic or given.by_requests or any(map(why_not, tables)):
         return ""
@@ -72,7 +72,7 @@ def other_way(error: Exception, tables: Iterable[Table], given: GivenSource) -> 
 
 @contextmanager
 def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
-    """Convert errors that end a reading into a CommandError. `no_log` returns the message if there is nothing to
+    """Converts errors that end a reading into a CommandError. `no_log` returns the message if there is nothing to
     read."""
     try:
         yield

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """End the command if arguments exclude each other."""
+    """End the command if arguments are mutually exclusive."""
     wrong = options.parser.error
     if options.message is not None:
         if options.key is not None or options.value is not None:

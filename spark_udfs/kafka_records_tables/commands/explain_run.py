@@ -34,8 +34,8 @@ def explain_one_message(catalog: Catalog, name: str, version: int, text: str, *,
 def explain_one_record(
     catalog: Catalog, topic: str, key_text: str | None, value_text: str | None, *, show_secrets: bool = False
 ) -> int:
-    """Print key and value of a record of `topic`, and return the exit status. Each is in hex, `-`, or None if unknown.
-    The value `null` is a tombstone."""
+    """Print the key and value of a record of `topic`, and return the exit status. Each is in hex, `-`, or None if
+    unknown. The value `null` means a tombstone."""
     schemas, retired = catalog.records(topic), catalog.retired(topic)
     key = None if key_text is None else _bytes(key_text, "--key")
     if key is not None and value_text is None:
@@ -47,7 +47,7 @@ def explain_one_record(
 
 
 def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> int:
-    """Print the records in the lines of standard input, in their order, and return the exit status."""
+    """Print the records in the lines of standard input, in order, and return the exit status."""
     status = OK
     try:
         for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):
@@ -85,10 +85,10 @@ def _bytes(text: str, what: str) -> bytes:
 
 
 def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
-    """The explanation of each line, under a heading with the place of the record. Each comes with a flag whether the
+    """The explanation of each line, under a heading with the position of the record, and a flag that says whether the
     record is broken.
 
-    Raises a CommandError for a line that `dump` did not write, or that it wrote without the bytes.
+    Raises a CommandError for a line that `dump` did not write, or wrote without bytes.
     """
     is_first = True
     for number, line in enumerate(lines, 1):
@@ -129,8 +129,8 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secre
 
 
 def _explained_marker(control: str, key: bytes, value: bytes) -> Iterator[Line]:
-    """The two messages of a control record, each after its int16 version. A newer version is read as the highest known
-    one, as Kafka reads it. The control records of a quorum have the version in the message itself."""
+    """The two messages of a control record, each after its int16 version. As in Kafka, a newer version is read as the
+    highest known one. In the control records of a quorum, the message itself contains the version."""
     from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
     from kafka_records_tables.commands import quorum_records
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def time_limit(text: str) -> TimeLimit:
-    """A deadline that is the duration `text` (`30s`) from now. Raises ValueError."""
+    """A deadline, at the duration `text` (`30s`) from now. Raises ValueError."""
     from kafka_records_engine.sources.time_limit import TimeLimit
 
     return TimeLimit(duration(text) / 1000)
@@ -25,7 +25,7 @@ def time_limit(text: str) -> TimeLimit:
 
 @dataclass(frozen=True)
 class SavedAs:
-    """How rows were saved, as far as options describe it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
+    """How rows were saved, as far as options say so; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
 
     columns: Mapping[str, str | None] = field(default_factory=dict)
     encodings: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class GivenSource:
 
     paths: tuple[str, ...] = ()
     bootstrap: str | None = None
-    """Addresses of brokers, as the user wrote them."""
+    """The addresses of brokers, as the user wrote them."""
     config: Path | None = None
     """A properties file with the settings of a Kafka client."""
     limit: TimeLimit | None = None
@@ -60,12 +60,12 @@ class GivenSource:
 
     @property
     def place(self) -> str:
-        """The place of damage, as messages name it."""
+        """The place of damage, as named in messages."""
         return "the files" if self.has_files else "the logs"
 
     def check_outside(self, directory: str) -> None:
-        """Raise a CommandError if the output directory is inside a directory that is read: a broker does not start if
-        its data directory has a folder that it did not create."""
+        """Raise a CommandError if the output directory is inside a directory that is read, because a broker does not
+        start if its data directory has a folder that it did not create."""
         written = os.path.realpath(directory)
         for path in self.paths:
             place = os.path.realpath(path)
@@ -73,8 +73,8 @@ class GivenSource:
                 raise CommandError(f"{directory}: is inside the source {path}: choose a directory outside it")
 
     def source(self, topic: str | None = None) -> Source:
-        """The source; `topic` is the topic of files that do not name one. Raises UsageError for an invalid address,
-        CommandError for a source that cannot be used."""
+        """The source. `topic` is the topic of files that do not name one. Raises UsageError for an invalid address, and
+        CommandError for an unusable source."""
         from kafka_records_engine.log.files.discovery import LogSourceError
         from kafka_records_engine.sources.given import source_of
 

@@ -1,4 +1,4 @@
-"""Stores the output of a run with `--state`, for the next run with the same arguments (`repeated_run`)."""
+"""Stores the output of a run with `--state` for the next run with the same arguments (`repeated_run`)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from kafka_records_tables.commands.table_run import TableRun
 
 _MOST: Final = 16 * 1024 * 1024
-"""Longer outputs are not kept, because most of the time is then spent on writing them, and keeping them would not save
-it."""
+"""Longer outputs are not kept, because most of the time is then spent writing them, which keeping them would not
+save."""
 
 
 _OF_NOW: Final = ("moment", "ahead", "checkpoints")
-"""The kinds of options whose meaning changes with time: moments that may be relative to now, and folders to which
-others write."""
+"""The kinds of options whose meaning changes over time: times that may be relative to now, and folders that others
+write to."""
 
 
 class RunKeeper:
-    """Runs a task, and stores its output if the same run would print the same output until a log changes."""
+    """Runs a task, and stores its output if the same run would print the same until a log changes."""
 
     def __init__(self, run: TableRun, arguments: Sequence[str]) -> None:
         self._run = run
@@ -86,7 +86,7 @@ class RunKeeper:
             lines=self._lines,
         )
         path = run_file(str(task.state), self._arguments)
-        with suppress(OSError):  # the output has already been printed, and is still valid
+        with suppress(OSError):  # the output has already been printed and is still valid
             write_whole(path, kept.written(content))
 
     def _content(self) -> bytes | None:
@@ -100,7 +100,7 @@ class RunKeeper:
 
 
 class _Copied(io.BufferedIOBase):
-    """The bytes of standard output, which are remembered."""
+    """Remembers the bytes written to standard output."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
@@ -130,5 +130,5 @@ class _Copied(io.BufferedIOBase):
         return written
 
     def content(self) -> bytes | None:
-        """All of it; None if it is too long."""
+        """All bytes; None if there are too many."""
         return None if self._parts is None else b"".join(self._parts)

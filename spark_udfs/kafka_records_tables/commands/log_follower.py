@@ -1,4 +1,4 @@
-"""Follows logs that grow: reads new records, even if the broker rolls files and the cleaner replaces them."""
+"""Follows growing logs: reads new records, even if the broker rolls files and the cleaner replaces them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.console.standard_error import say
 
 INTERVAL: Final = 0.5
-"""Seconds between two checks of the logs. A check is two system calls for each partition that has not changed."""
+"""The number of seconds between two checks of the logs. A check is two system calls for each unchanged partition."""
 
 _START: Final = 21
-"""Bytes of a batch up to its checksum, in every message format."""
+"""The number of bytes of a batch up to its checksum, in every message format."""
 
 
 class Follower:
-    """Follows the partitions `logs`, and those that `find` finds after a data directory has changed."""
+    """Follows the partitions `logs`, and those that `find` returns after a data directory has changed."""
 
     def __init__(self, logs: Sequence[FoundLog], find: Callable[[], Sequence[FoundLog]], on_finding: OnFinding) -> None:
         self._find = find
@@ -86,15 +86,15 @@ class _Tail:
         self._seen: object = None
         self._next_offset = 0
         self._last: tuple[int, int] | None = None
-        """Identifies the last file, which may have another name by now."""
+        """Identifies the last file, which may have been renamed since."""
         self._position = 0
-        """Where its last batch starts. Reading continues there: if the file grew, something follows that batch."""
+        """Where its last batch starts. Reading continues there, because anything new follows that batch."""
         self._last_base = 0
         self._last_start = b""
         """The first bytes of that batch, including its checksum."""
 
     def new_rows(self, report: OnFinding) -> Iterator[Any]:
-        """The raw rows after those that were yielded before."""
+        """The raw rows after those already yielded."""
         seen = _state(self.log.folder)
         if seen == self._seen:
             return
@@ -109,10 +109,10 @@ class _Tail:
         self._seen = seen
 
     def _go_back(self, opened: OpenLog) -> None:
-        """Start again if a log was recreated or truncated, so that its offsets are used a second time.
+        """Start over if a log was recreated or truncated, so that its offsets are used a second time.
 
         The newest file only grows until a newer one follows it; neither cleaner nor retention touches it. So if the
-        newest file starts earlier than before, or no longer has the batch that was its last, it belongs to another log.
+        newest file starts earlier than before, or no longer has its former last batch, it belongs to another log.
         """
         last = opened.segments[-1] if opened.segments else None
         if last is None or last.file is None or (last.base_offset or 0) > self._last_base:
@@ -192,7 +192,7 @@ class _Tail:
 
 
 class _RestOfFile(FrozenFile):
-    """An open file as if it began at byte `start`."""
+    """An open file that appears to begin at byte `start`."""
 
     def __init__(self, file: FrozenFile, start: int) -> None:
         FileIO.__init__(self, os.dup(file.fileno()), "rb")
@@ -215,7 +215,7 @@ def _moved(rows: Any, path: str, by: int) -> Any:
 
 
 def _on_disk(file: LogFile) -> FrozenFile:
-    """The path of a file on this machine; no others are followed."""
+    """The given file, which is on this machine, because only local files are followed."""
     return cast(FrozenFile, file)
 
 
@@ -225,7 +225,7 @@ def _identity(file: FrozenFile) -> tuple[int, int]:
 
 
 def _state(folder: str) -> object:
-    """A value that changes with the log: the names of its files, and inode, size and time of the last one."""
+    """A value that changes with the log: the names of its files, and the inode, size and time of the last one."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIXES))
         if not names:

@@ -1,6 +1,6 @@
-"""The start of the program. Slow imports come later, when Ctrl-C is already handled."""
+"""The entry point of the program. Slow imports come later, when Ctrl-C is already handled."""
 
-# No `from __future__ import annotations`: it would be one more module to load before Ctrl-C is handled.
+# No `from __future__ import annotations`, because it would be another module to load before Ctrl-C is handled.
 import sys
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run the command; returns the exit status (see `runs.endings.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
+    """Run the command. Returns the exit status (see `runs.endings.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
     is_program = arguments is None
     if is_program:
         sys.excepthook = _tell_failure
@@ -36,21 +36,21 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _tell_failure(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
-    """A second Ctrl-C right after the first, while `main` ends, must not print a traceback. Python then ends the
-    process by SIGINT."""
+    """Keep a second Ctrl-C right after the first, while `main` ends, from printing a traceback. Python then ends the
+    process with SIGINT."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
 
 def _end_at_once_from_now_on() -> None:
-    """A Ctrl-C while the interpreter shuts down must not print a traceback either."""
+    """Keep a Ctrl-C while the interpreter shuts down from printing a traceback."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _let_go_of_output() -> None:
-    """Flush standard output; if its reader was interrupted too, that is not a failure."""
+    """Flush standard output. It is not a failure if its reader was also interrupted."""
     from kafka_records_tables.console.standard_error import discard
 
     try:

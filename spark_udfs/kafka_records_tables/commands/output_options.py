@@ -1,4 +1,4 @@
-"""The options for the place and the format of a result."""
+"""The options for where and in which format to write a result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ csv contain exactly what the records contain.
 def add_output_options(
     parser: argparse.ArgumentParser, default: str = "table", more_formats: tuple[str, ...] = ()
 ) -> None:
-    """The options --format, --wide, --output and --overwrite; `default` is the default format in words."""
+    """Add the options --format, --wide, --output and --overwrite; `default` is the default format in words."""
     shown = f"format of the result (default: {default})"
     parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: print everything, however wide it is")
@@ -58,7 +58,7 @@ def add_output_options(
 
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
-    """The format that the suffix of --output indicates; `table` without --output. Raises a UsageError for an unknown
+    """The format indicated by the suffix of --output; `table` without --output. Raises a UsageError for an unknown
     suffix."""
     if options.output is None:
         return "table"
@@ -74,8 +74,8 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
 
 
 def file_path(instead: str) -> Callable[[str], Path]:
-    """The type of an argument that names a file to write; `instead` says, for an error, where the output goes without
-    the argument."""
+    """The type of an argument that names a file to write; `instead` says in errors where the output goes without the
+    argument."""
 
     def path(text: str) -> Path:
         if text == "-":
@@ -86,7 +86,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
 
 def output_of(options: argparse.Namespace) -> Output:
-    """The output that the options specify. Raises a UsageError for options that exclude each other."""
+    """The output that the options specify. Raises a UsageError for mutually exclusive options."""
     if options.wide and options.format != "table":
         raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":

@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]
         self.without: dict[str, str] = {}
-        """Options that do not exist although users may look for them, each with a hint what to do instead."""
+        """Options that do not exist although users may look for them, each with a hint on what to do instead."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         (sys.stdout if file is None else file).write(self.format_help())
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """As in the base class, with suggestions for a misspelled name."""
+        """Like the base class, but suggests names for a misspelled one."""
         if action.choices is not None and value not in action.choices:
             names = [str(each) for each in action.choices]
             close = did_you_mean(str(value), names) or f"; choose one of {', '.join(names)}"
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def options(self) -> list[str]:
-        """All option strings, with their hyphens."""
+        """All option strings, including hyphens."""
         return [option for option in self._option_string_actions if option.startswith("--")]
 
     def error(self, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Control records of the metadata log, which a quorum of controllers writes about itself."""
+"""Control records that a quorum of controllers writes to the metadata log about itself."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema
 
 VERSION: Final = 0
-"""The version at which Kafka writes and reads all of them (`ControlRecordUtils`, `MemoryRecordsBuilder`). Their field
-`version` changes only how its tools print them."""
+"""The version in which Kafka writes and reads all of them (`ControlRecordUtils`, `MemoryRecordsBuilder`). Their field
+`version` only affects how its tools print them."""
 
 SCHEMAS: Final[dict[str, MessageSchema]] = {
     "leader_change": LEADER_CHANGE_MESSAGE,
@@ -32,7 +32,7 @@ SCHEMAS: Final[dict[str, MessageSchema]] = {
 
 
 def shown(control: str, value: bytes | None) -> dict[str, Any]:
-    """The value of a control record as Kafka's dump tool prints it. Bytes after it are ignored, as in that tool. Raises
+    """The value of a control record as Kafka's dump tool prints it. Like that tool, it ignores trailing bytes. Raises
     DecodeError."""
     schema = SCHEMAS[control]
     message, _ = walker.decode(schema, value or b"", VERSION, allow_trailing=True)

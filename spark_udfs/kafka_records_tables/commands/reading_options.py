@@ -1,4 +1,4 @@
-"""The options of `table` and `report` for the rows to read and the engine."""
+"""The options of `table` and `report` for which rows to read, and for the engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
-    """The options --group and --topic-filter. `about` and `about_topics` say in the help what the options select."""
+    """Add the options --group and --topic-filter. `about` and `about_topics` say in the help what they select."""
     parser.add_argument("--group", action="append", default=[], metavar="NAME", help=f"{about}; may be repeated")
     parser.add_argument(
         "--topic-filter",
@@ -33,12 +33,12 @@ def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = 
 
 
 def add_as_of(parser: argparse.ArgumentParser, about: str) -> None:
-    """The option --as-of. `about` describes in the help what is computed as of an earlier time."""
+    """Add the option --as-of. `about` says in the help what is computed as of an earlier time."""
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help=about)
 
 
 def add_assume(parser: argparse.ArgumentParser) -> None:
-    """The options --assume and --package."""
+    """Add the options --assume and --package."""
     parser.add_argument(
         "--assume",
         choices=["committed"],
@@ -54,7 +54,7 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """The option --state."""
+    """Add the option --state."""
     parser.add_argument(
         "--state",
         type=path_argument,
@@ -90,7 +90,7 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """The options --engine, --processes, --master and --conf."""
+    """Add the options --engine, --processes, --master and --conf."""
     parser.add_argument(
         "--engine",
         choices=["local", "spark"],
@@ -148,7 +148,7 @@ def spark_settings(options: argparse.Namespace) -> SparkSettings | None:
 
 
 def count_argument(least: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number, at least `least`."""
+    """The type of an argument that is a whole number of at least `least`."""
 
     def count(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):

@@ -1,4 +1,4 @@
-"""Selects the records that `dump` shows, by their offsets and the bytes of their keys, before they are decoded."""
+"""Selects the records that `dump` shows by their offsets and key bytes, before they are decoded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Mask = Callable[[Any], "pa.BooleanArray"]
 
 @dataclass(frozen=True)
 class RecordChoice:
-    """The records that the options select."""
+    """The records selected by the options."""
 
     catalog: Catalog
     types: Sequence[str] = ()
@@ -34,7 +34,7 @@ class RecordChoice:
     groups: Sequence[str] = ()
     transactional_ids: Sequence[str] = ()
     offsets: tuple[int, int] | None = None
-    """The first and the last offset, both included."""
+    """The first and the last offset, both inclusive."""
 
     def __post_init__(self) -> None:
         """Raises a UsageError for a record type that does not exist."""

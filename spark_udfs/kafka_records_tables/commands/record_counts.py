@@ -1,4 +1,4 @@
-"""Counts records by record type and value version, without decoding them."""
+"""Counts records by record type and value version without decoding them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ KEY_WITHOUT_TYPE: Final = "(key without a type)"
 NO_FRAME: Final = "(no frame)"
 
 _NO_VERSION: Final = -1 << 15
-"""The version of a value that is too short to have one: no writer uses the lowest int16."""
+"""The version of a value that is too short to have one. No writer uses the lowest int16."""
 
 
 class _Kind(NamedTuple):
-    """What is counted together: transaction markers by `control`, other records by type (None: the key has none)."""
+    """What is counted together: transaction markers by `control`, and other records by type (None: the key has
+    none)."""
 
     control: str | None
     record_type: int | None
@@ -54,12 +55,12 @@ class _Tally:
 
 
 def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -> list[dict[str, Any]]:
-    """Rows of SCHEMA by topic and record type, transaction markers after them.
+    """Rows of SCHEMA by topic and record type, followed by transaction markers.
 
     `logs` are pairs of a topic and the raw rows of one of its partitions, with the columns COLUMNS.
 
-    `value_versions` maps the versions (`v4`) to counts of records; a value that is too short for a version
-    counts under "none". Records below a raised log start count too.
+    `value_versions` maps versions (`v4`) to record counts; values too short for a version count as "none". Records
+    below a raised log start count too.
     """
     topics: dict[str, dict[_Kind, _Tally]] = {}
     for topic, rows in logs:
@@ -90,7 +91,7 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
 
 
 def _count_framed(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
-    """The same as `_count`, for metadata records."""
+    """Like `_count`, for metadata records."""
     names = ["control", "type", "version", "is_null"]
     numbers = frame_numbers(batch.column("key"), batch.column("value"))
     columns = [batch.column("control").cast(pa.string()), *numbers, batch.column("value").is_null()]

@@ -1,4 +1,4 @@
-"""Records as the lines of `kafka-records dump`."""
+"""Records as lines of `kafka-records dump`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMNS: Final = (
     "transaction",
     "control",
 )
-"""The columns of raw rows that a line needs, before the columns of the position."""
+"""The columns of raw rows that a line needs, before the columns for the position."""
 
 
 _ENDS: Final = frozenset({"commit", "abort"})
@@ -70,8 +70,7 @@ def found_records(rows: Any) -> Iterator[FoundRecord]:
 
 
 class RecordPrinter:
-    """Turns the records of one topic into lines, counts them in `totals`, and reports those that could not be
-    decoded."""
+    """Converts the records of one topic to lines, counts them in `totals`, and reports undecodable ones."""
 
     def __init__(
         self,
@@ -115,7 +114,7 @@ class RecordPrinter:
         return self._line(found, record.record_type, key, value, record=record)
 
     def _of_quorum(self, found: FoundRecord) -> dict[str, Any]:
-        """The line of a control record of the metadata log."""
+        """The line of a control record in the metadata log."""
         try:
             data = quorum_records.shown(str(found.control), found.value)
         except DecodeError as error:
@@ -177,7 +176,7 @@ class RecordPrinter:
         return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
 
     def _may_be_secret(self, value: bytes | None) -> bool:
-        """Whether bytes that cannot be decoded may hold a secret: the bytes of a record of unknown type may."""
+        """Whether undecodable bytes may contain a secret. The bytes of a record of an unknown type may."""
         schema = self._schemas.get(-1 if (number := numbers_of_frame(value)[0]) is None else number)
         return schema is None or schema.name in MAY_HOLD_SECRETS
 

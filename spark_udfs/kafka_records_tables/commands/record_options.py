@@ -1,4 +1,4 @@
-"""The options that select the records for `dump`."""
+"""The options that select records for `dump`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 def add_record_options(parser: argparse.ArgumentParser) -> None:
-    """The options --type, --group, --transactional-id and --offset."""
+    """Add the options --type, --group, --transactional-id and --offset."""
     what = parser.add_argument_group(
         "which records",
         "A record is shown if it matches every given option; a repeated option matches if one of its values does.\n"

@@ -1,7 +1,7 @@
 """Prints the output of a run with `--state` again for a run with the same arguments, if no log has changed since. This
 is decided before the modules that read records and write tables are loaded, because loading them takes most of the time
-of a second run. So nothing here loads numpy or pyarrow. If anything is unclear (a file is missing or damaged, a broker
-does not answer), an ordinary run follows, which says what is wrong."""
+of a second run. So this module loads neither numpy nor pyarrow. If anything is unclear (a file is missing or damaged, a
+broker does not answer), an ordinary run follows, which says what is wrong."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from kafka_records_tables.results.last_run import written_at
 _FORM: Final = 1
 _OPTION: Final = "--state"
 _PATIENCE: Final = 5.0
-"""Seconds after which an ordinary run waits for the brokers, and says so."""
+"""The number of seconds to wait. After that, an ordinary run waits for the brokers and says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A complete run, and the requests to brokers that show whether the run would print the same output now."""
+    """A completed run, and the requests to brokers that show whether it would print the same output now."""
 
     bootstrap: list[list[Any]]
     """Hosts and ports."""
@@ -42,20 +42,20 @@ class KeptRun:
     questions: dict[str, Any]
     records: str
     everything: str
-    """See `seen_logs.SeenLogs`; this also applies to the two attributes above."""
+    """See `seen_logs.SeenLogs`, also for the two attributes above."""
     made_ms: int
     until_ms: int
-    """Milliseconds since 1970."""
+    """In milliseconds since 1970."""
     output: str | None
     """The file of `--output`."""
     overwrite: bool
     format: str
     lines: list[str]
-    """The lines that were printed on standard error."""
+    """The lines printed on standard error."""
 
     def fits_now(self) -> bool:
-        """Whether the output may be printed now, as far as this is known without asking brokers: it is not too old, no
-        clock was moved backwards, and the output can be written as before."""
+        """Whether the output may be printed now, as far as is known without asking brokers: it is not too old, no clock
+        was moved backwards, and the output can be written as before."""
         if not self.made_ms <= time() * 1000 < self.until_ms:
             return False
         if self.output is None:
@@ -63,15 +63,15 @@ class KeptRun:
         return not os.path.isdir(self.output) and (self.overwrite or not os.path.exists(self.output))
 
     def written(self, content: bytes) -> list[bytes]:
-        """The content of a file that contains the run and its output."""
+        """The content of a file with the run and its output."""
         head = json.dumps([_FORM, asdict(self)]).encode()
         parts = [head, b"\n", content]
         return [sha256(b"".join(parts)).hexdigest().encode(), b"\n", *parts]
 
 
 def run_file(state: str, arguments: Sequence[str]) -> str:
-    """The file of a run with these arguments, in the folder of kept answers of a state directory."""
-    program = os.stat(__file__)  # an upgrade writes this file again
+    """The file of a run with these arguments, in a state directory's folder of kept answers."""
+    program = os.stat(__file__)  # an upgrade rewrites this file
     about = (__file__, program.st_ctime_ns, program.st_size, os.getcwd(), os.environ.get("COLUMNS"), *arguments)
     return os.path.join(state, "answers", f"{sha256(json.dumps(about).encode()).hexdigest()}.run")
 
@@ -105,7 +105,7 @@ def repeat_run(arguments: Sequence[str]) -> int | None:
         if not is_unchanged:
             return None
         with suppress(OSError):
-            os.utime(path)  # the files used last are kept
+            os.utime(path)  # the most recently used files are kept
         _write(kept, content)
     return OK
 

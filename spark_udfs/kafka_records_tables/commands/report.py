@@ -176,7 +176,7 @@ def add_parser(commands: Any) -> None:
 
 
 class _PrintThresholds(argparse.Action):
-    """Prints the file of thresholds and ends the command."""
+    """Prints the thresholds file and ends the command."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from kafka_records_tables.report.thresholds import thresholds_file
@@ -253,7 +253,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _format(options: argparse.Namespace) -> str:
-    """The format. Raises a UsageError for options that exclude it."""
+    """The format. Raises a UsageError for options that are incompatible with it."""
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
         raise UsageError(
@@ -284,7 +284,7 @@ def _thresholds(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _source_arguments(options: argparse.Namespace) -> tuple[str, ...]:
-    """The source as the user named it, for the commands in findings."""
+    """The source as the user named it, for commands in findings."""
     words = list(options.sources)
     for name in ("bootstrap", "command_config", "saved_format", "saved_time_unit"):
         value = getattr(options, name)

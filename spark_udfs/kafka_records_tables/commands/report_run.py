@@ -54,7 +54,7 @@ class ReportTask:
     format: str
     """`text`, `json`, `openmetrics`, or `html`, which needs a file."""
     path: Path | None = None
-    """A file; None for standard output."""
+    """A file; None means standard output."""
     overwrite: bool = False
     topics: tuple[str, ...] = ()
     thresholds: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class ReportTask:
     with_details: bool = False
     """Whether the text contains all findings with all details."""
     diff: Path | None = None
-    """The JSON document of an earlier report, to compare with."""
+    """The JSON document of an earlier report to compare with."""
     fail_on: FailOn | None = None
     """The findings for which the exit status is FOUND."""
 
@@ -150,7 +150,7 @@ class ReportRun:
             names_by_reason[why].append(name)
         for why, names in names_by_reason.items():
             say(f"note: without the table{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
-        # The text report lists all of these findings itself.
+        # The text report lists all these findings itself.
         for finding in report.reading if self._task.format != "text" else ():
             if finding.reason == OUTSIDE_LOG:
                 say(f"note: {finding}")
@@ -158,8 +158,8 @@ class ReportRun:
         say(f"read {totals.read()}")
 
     def _with_hint(self, error: LogSourceError) -> str:
-        """The text of an error. If files do not name their topic, it does not suggest an option for the topic, which a
-        report does not have."""
+        """The text of an error. If files do not name their topic, it does not suggest the option for the topic, which
+        reports do not have."""
         text, asks, _ = str(error).partition("; say which topic it holds")
         folders = [path for path in self._task.given.paths if Path(path).is_dir()]
         if isinstance(error, LacksColumns) and folders and not self._task.given.saved.is_told:
@@ -172,7 +172,7 @@ class ReportRun:
         return f"{text}: {'put it into such a folder' if 'this file' in error.detail else 'give it such a name'}"
 
     def _absent_groups(self, report: Report) -> list[str]:
-        """For each requested group that no row is about, a sentence with similar names."""
+        """For each requested group without any row, a sentence with similar names."""
         task = self._task
         there = _values(report, lambda table: table.group)
         unknown = [group for group in task.question.groups or () if group not in there]
@@ -181,7 +181,7 @@ class ReportRun:
         return [f"{absence_of(group)}{did_you_mean(group, there)}" for group in unknown]
 
     def _absent_topics(self, report: Report) -> list[str]:
-        """A sentence with similar names if no row is about a topic that was asked for; otherwise empty."""
+        """A sentence with similar names if no row is about a requested topic; otherwise empty."""
         asked = self._task.topics
         if not asked or _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
             return []
@@ -190,7 +190,7 @@ class ReportRun:
         return [f"no row is about a topic that matches {' or '.join(map(repr, asked))}{near}"]
 
     def _names(self, table: str, column: str) -> set[str]:
-        """The names in a column of a table for all groups, which is read once more for it."""
+        """The names in a column of a table for all groups. The table is read again for this."""
         (question,) = (each.question for each in requests_of(self._task.question) if each.table.name == table)
         with stream_answer(replace(question, groups=None), self._source(), Engine()) as rows:
             return {name for batch in rows for name in batch.column(column).unique().to_pylist()}

@@ -1,4 +1,4 @@
-"""Restores offsets that `delete-offsets` has deleted, by committing them again."""
+"""Restores offsets deleted by `delete-offsets`, by committing them again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEMBERS: Final = "UNKNOWN_MEMBER_ID"
 
 
 class RestoreRun:
-    """One run of `delete-offsets --restore`. Without `execute` nothing is changed."""
+    """One run of `delete-offsets --restore`. Without `execute`, nothing is changed."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RestoreRun:
         overwrite: bool,
         output: Path | None = None,
     ) -> None:
-        """`output` is the file for offsets that are overwritten."""
+        """`output` is the file for offsets that get overwritten."""
         self._requests = requests
         self._path = path
         self._execute = execute
@@ -57,7 +57,7 @@ class RestoreRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Restore the offsets and return the exit status: 0 if all offsets of the file are restored (or would be, in a
+        """Restore the offsets and return the exit status: 0 if all offsets in the file are restored (or would be, in a
         dry run); 1 if some are not, or if the last line of the file is incomplete. Raises CommandError."""
         deleted, cut_line, passed_over = deleted_of(self._path)
         if passed_over:
@@ -135,7 +135,7 @@ class RestoreRun:
             kept.remove()
 
     def _restored(self, plans: Iterable[GroupPlan], kept: DeletedFile | None) -> Iterator[GroupPlan]:
-        """Executes the plans, and yields each when it is done."""
+        """Execute the plans, and yield each when it is done."""
         for plan in plans:
             if plan.goes:
                 self._look_again(plan, note=_THERE)
@@ -167,7 +167,7 @@ class RestoreRun:
                 item.overwrites = now
 
     def _commit(self, plan: GroupPlan) -> list[TopicPartition]:
-        """Commit the items of a plan. Returns the partitions whose offsets would have been overwritten and still exist,
+        """Commit the items of a plan. Returns the partitions whose offsets would have been overwritten but still exist
         because the commit was refused."""
 
         def look() -> dict[TopicPartition, str | None] | None:

@@ -16,13 +16,13 @@ REQUESTS: Final = "requests"
 """The choices of the option --source."""
 
 NO_REQUESTS: Final = "requests return no records: table and sql take --source requests"
-"""The source of commands without the option."""
+"""The source kinds of commands without the option."""
 
 SHOW_SECRETS_HELP: Final = "show passwords, keys and everything else that may be a secret"
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…; --bootstrap and its options replace it with running brokers."""
+    """Add the positional argument SOURCE…, which --bootstrap and its options replace with running brokers."""
     parser.add_argument(
         "sources",
         nargs="*",
@@ -70,7 +70,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source_kind(parser: argparse.ArgumentParser) -> None:
-    """The option --source, for commands that answer with tables."""
+    """Add the option --source, for commands that answer with tables."""
     parser.add_argument(
         "--source",
         choices=[LOGS, REQUESTS],
@@ -86,8 +86,8 @@ def add_brokers(
     about: str,
     after_the_limit: str = "what was not read by then is listed, and the exit status is 1",
 ) -> None:
-    """The options --bootstrap, --command-config and --timeout. `about` describes in the help for what the brokers are
-    used."""
+    """Add the options --bootstrap, --command-config and --timeout. `about` says in the help what the brokers are used
+    for."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
     parser.add_argument(
         "--command-config",
@@ -105,7 +105,7 @@ def add_brokers(
 
 
 def timeout_argument(text: str) -> object:
-    """A deadline: the given duration is counted from now."""
+    """A deadline at the given duration from now."""
     try:
         return time_limit(text)
     except ValueError as error:
@@ -166,7 +166,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The option --topic NAME; `default` describes in words what applies without the option."""
+    """Add the option --topic NAME; `default` says in words what applies without the option."""
     parser.add_argument(
         "--topic",
         metavar="NAME",
@@ -176,7 +176,7 @@ def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
 
 
 def path_argument(text: str) -> str:
-    """The type of an argument that names a file or a directory. The empty string is refused, because it would be the
+    """The type of an argument that names a file or a directory. The empty string is rejected, because it would mean the
     current directory."""
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
@@ -184,7 +184,7 @@ def path_argument(text: str) -> str:
 
 
 def add_package(parser: argparse.ArgumentParser) -> None:
-    """The option --package."""
+    """Add the option --package."""
     parser.add_argument(
         "--package",
         metavar="NAME[.FOLDER]",

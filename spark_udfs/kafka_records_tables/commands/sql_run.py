@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
-    # Names in a query refer to tables, not to files or to variables of this process.
+    # Names in a query refer to tables, not to files or variables of this process.
     "SET python_enable_replacements = false",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
 _WHOLE_NUMBER: Final = pa.decimal128(38, 0)
-"""The Arrow type of DuckDB's HUGEINT, which a sum has."""
+"""The Arrow type of DuckDB's HUGEINT, the type of sums."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SqlRun:
                 database.execute(setting)
             results = self._read(self._tables(database))
             for name in TABLES:
-                # Unregister tables that were not read: a query that reaches one through a function then fails
+                # Unregister tables that were not read, so that a query that reaches one through a function fails
                 # instead of finding no rows.
                 database.unregister(name)
             for name, result in (results or {}).items():
@@ -85,7 +85,7 @@ class SqlRun:
     def _tables(self, database: duckdb.DuckDBPyConnection) -> list[str]:
         """The tables that the query names. Raises a CommandError for an invalid query.
 
-        Every table is a view without rows meanwhile, so that an unknown column is an error before anything is read.
+        During this, every table is a view without rows, so an unknown column is an error before anything is read.
         """
         statements = database.extract_statements(self._task.query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -143,7 +143,7 @@ _REQUESTS: Final = "answers to requests"
 
 
 def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
-    """The names of tables in the parsed query, including those that its WITH defines."""
+    """The names of tables in the parsed query, including those defined in its WITH clause."""
     ((found,),) = database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(found)
     if parsed.get("error"):
@@ -160,7 +160,7 @@ def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[s
 
 
 def _plain(relation: duckdb.DuckDBPyRelation | None) -> pa.Table:
-    """The rows, in types that every format can write: whole numbers that fit are int64, intervals are text."""
+    """The rows in types that every format can write: whole numbers that fit become int64, and intervals become text."""
     assert relation is not None  # a SELECT always has rows
     if any(str(kind) == "INTERVAL" for kind in relation.types):
         names = ['"' + name.replace('"', '""') + '"' for name in relation.columns]
@@ -185,8 +185,7 @@ def _whole_numbers(column: pa.ChunkedArray) -> Any:
 
 
 def _in_words(error: duckdb.Error) -> str:
-    """The error message of DuckDB on one line, without its error class, signatures of functions and the excerpt of the
-    query."""
+    """DuckDB's error message on one line, without its error class, function signatures and the query excerpt."""
     text = " ".join(str(error).partition("\n\nLINE ")[0].partition("Candidate functions:")[0].split())
     text = _CLASS.sub("", text).removesuffix(" You might need to add explicit type casts.")
     column = _NO_COLUMN.match(text)

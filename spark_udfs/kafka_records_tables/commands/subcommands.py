@@ -56,7 +56,7 @@ examples:
 
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the options. Sources may be between them. Errors are reported in the name of the subcommand."""
+    """Parse the options, which sources may precede or follow. Errors are reported in the name of the subcommand."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     options.arguments = arguments
@@ -76,12 +76,12 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 _RENAMED: Final = {"--untold": "--assume"}
-"""Options by their former names."""
+"""Options, by their former names."""
 
 
 def _hint(program: Parser, command: Parser, name: str) -> str:
-    """A hint about an option that a subcommand does not have: what to do without it, which subcommand has it, or which
-    option may have been meant."""
+    """A hint about an option that a subcommand lacks: what to do without it, which subcommand has it, or which option
+    may have been meant."""
     if name in command.without:
         return f"; {command.without[name]}"
     if _RENAMED.get(name) in command.options:
@@ -113,7 +113,7 @@ def _parser() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Look up the version only when it is requested."""
+    """Looks up the version only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version

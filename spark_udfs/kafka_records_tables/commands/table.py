@@ -339,7 +339,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_format(table: Table, options: argparse.Namespace) -> None:
-    """Raise a UsageError for a form of offsets, or for metrics, that the rows cannot be written as."""
+    """Raise a UsageError if the rows cannot be written in the requested form of offsets or as metrics."""
     if options.format == METRICS_FORMAT:
         _check_metrics(table, options)
     elif options.max_series is not None:
@@ -381,7 +381,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 
 
 def _check_records(table: Table, options: argparse.Namespace) -> None:
-    """Raise a UsageError for an option about records if the table is not made from records."""
+    """Raise a UsageError for an option about records if the table is not computed from records."""
     if options.as_of is not None and not is_of_records(table):
         raise UsageError(f"--as-of: rows of {table.name} show logs as they are now: leave it out{of_a_moment(table)}")
     if options.group and table.group is None and not table.group_inputs:
@@ -393,14 +393,13 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
 
 
 def _other_options(table: Table) -> str:
-    """The options that choose rows of the table if it has no groups."""
+    """The options that select rows of the table if it has no groups."""
     own = "".join(f", --{option.argument}" for option in table.options)
     return f"--where, --sort and --limit choose among them{own and f'; it also takes {own[2:]}'}"
 
 
 def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
-    """The values of all options that only some tables have. Raises a UsageError for one that the table does not
-    have."""
+    """The values of all options that only some tables have. Raises a UsageError for an option that the table lacks."""
     known = {option.name: option.argument for option in own_options(TABLES.values())}
     given = {name: getattr(options, name) for name in known if getattr(options, name) is not None}
     for name in given:
@@ -414,6 +413,6 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _set_format(options: argparse.Namespace) -> None:
-    """The output; without --format, the suffix of the file decides the format."""
+    """Set the output. Without --format, the file suffix determines the format."""
     if options.format is None:
         options.format = format_of_name(options, (METRICS_FORMAT,))

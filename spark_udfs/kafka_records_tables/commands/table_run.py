@@ -75,17 +75,17 @@ class TableTask:
     given: GivenSource
     output: Output
     findings: Path | None = None
-    """A file for all findings, as JSON lines."""
+    """A file for all findings as JSON lines."""
     processes: int | None = None
     spark: SparkSettings | None = None
     state: str | None = None
     """The directory of --state."""
     needs_order: bool = False
-    """Whether rows are sorted even if this needs much memory, because the user requested an order."""
+    """Whether to sort rows even if that needs much memory, because the user requested an order."""
     most_series: int = MOST_SERIES
-    """The limit on the time series of metrics."""
+    """The maximum number of time series in metrics."""
     may_hide_details: bool = True
-    """Whether a narrow terminal may leave out `Table.details`, because the user did not name the columns."""
+    """Whether a narrow terminal may omit `Table.details`, because the user did not name columns."""
 
 
 class TableRun:
@@ -138,7 +138,8 @@ class TableRun:
 
     @property
     def _most_held(self) -> int | None:
-        """Whether rows are sorted: a table for people is kept in memory anyway, and a requested order is obeyed."""
+        """How many bytes of rows to keep for sorting. A table for people is in memory anyway, and a requested order
+        must be applied."""
         return None if self.task.needs_order or self.task.output.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress, stream: Stream) -> None:
@@ -174,7 +175,8 @@ class TableRun:
             )
 
     def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows, and after them one without an offset for each partition of their topics that the source knows."""
+        """The rows, followed by a row without an offset for each other partition of their topics that the source
+        knows."""
         topics: set[str] = set()
         for batch in rows:
             topics.update(batch.column("topic").unique().to_pylist())
@@ -195,7 +197,7 @@ class TableRun:
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if not self._rows and self.task.output.path is None and sys.stdout.isatty():
-                progress.stop()  # rows and progress on one terminal would overwrite each other
+                progress.stop()  # rows and progress on the same terminal would overwrite each other
             self._rows += batch.num_rows
             yield batch
 
@@ -258,7 +260,7 @@ class TableRun:
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
 
     def _say_of_conditions(self, selection: Selection) -> None:
-        """Warn about conditions that may not be what was meant."""
+        """Warn about conditions that may not mean what the user intended."""
         for each in self.task.query.conditions:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
@@ -272,7 +274,7 @@ class TableRun:
                 )
 
     def _say_without_ends(self, lags: _Lags) -> None:
-        """Say what else to read if no lag is known because the logs of the topics are elsewhere."""
+        """If no lag is known because the topics' logs are elsewhere, say what else to read."""
         if lags.are_all_unknown and self.task.given.has_files:
             say(
                 "note: lag is null in every row: the logs of the topics that groups consume are not here; read the "
@@ -280,8 +282,8 @@ class TableRun:
             )
 
     def _say_who_was_meant(self, absences: set[str]) -> None:
-        """Say that no row is about some of the requested groups, with similar names. A small source is read once more
-        for it."""
+        """Say which of the requested groups have no rows, with similar names. A small source is read once more for
+        this."""
         column, task = self._table.group, self.task
         absent = [group for group in task.question.groups or () if absence_of(group) in absences]
         if not absent:
@@ -299,7 +301,7 @@ class TableRun:
                 say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
 
     def _share_groups(self, groups: Sequence[str]) -> set[str]:
-        """Which of the groups have share partitions, if that can be read quickly."""
+        """The groups that have share partitions, if that can be determined quickly."""
         task, table = self.task, TABLES["share_partitions"]
         source = self._source()
         if task.spark is not None or not task.given.has_files or table.topic not in source.topics():
@@ -322,7 +324,7 @@ class TableRun:
 
 
 class _Lags:
-    """Whether any lag is known, for a table that has a lag."""
+    """Whether any lag is known, for a table with a lag."""
 
     def __init__(self, table: Table) -> None:
         self._is_asked = "lag" in table.names and "log_ends" in {each.name for each in tables_read(table)}
@@ -338,7 +340,7 @@ class _Lags:
 
     @property
     def are_all_unknown(self) -> bool:
-        """Whether there are rows, none of which has a lag."""
+        """Whether there are rows but none has a lag."""
         return self._rows > 0 and not self._known
 
 
@@ -350,7 +352,7 @@ _TOPICS: Final = frozenset(table.topic for table in TABLES.values() if table.top
 
 
 def _check(task: TableTask) -> None:
-    """Raise a CommandError for a task that cannot be done."""
+    """Raise a CommandError for an impossible task."""
     check_java_for(task.spark)
     check_output(task.output, task.given.paths)
     if task.findings is not None:

@@ -1,4 +1,4 @@
-"""Names of topics by their ids, as a source reports them."""
+"""Topic names by id, as reported by a source."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
 
 _AGAIN_AFTER: Final = 5.0
-"""Seconds after which an unknown id is looked up again: topics are created while a log is followed."""
+"""The number of seconds after which an unknown id is looked up again, because topics are created while a log is
+followed."""
 
 
 class TopicNames:
-    """Names of the topics of a source. The source is asked for them when the first id occurs."""
+    """The topic names of a source, which is asked for them when the first id occurs."""
 
     def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
-        """`look` returns names by ids, both as strings."""
+        """`look` returns names by id, both as strings."""
         self._look = look
         self._names: dict[str, str] = {}
         self._looked: float | None = None
 
     def of(self, *values: Any) -> dict[str, str]:
-        """The names of the topics whose ids are in `topic_id` fields of decoded values, if the names are known."""
+        """The names of the topics whose ids are in `topic_id` fields of decoded values, if known."""
         ids = {str(found) for value in values for found in _ids(value)}
         if not ids:
             return {}

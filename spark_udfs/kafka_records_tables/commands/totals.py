@@ -1,4 +1,4 @@
-"""Findings and counts of a run: one line per finding while it runs, the totals at its end."""
+"""Findings and counts of a run: one line per finding while it runs, and the totals at the end."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 1000
-"""For each kind of error, the number of undecodable records that are reported on separate lines."""
+"""The number of undecodable records to report on separate lines for each kind of error."""
 
 
 @dataclass(slots=True)
 class FileTotals:
-    """Findings about the files. Notes, which a healthy log may have, do not count as damage."""
+    """Findings about the files. Notes, which healthy logs may have too, do not count as damage."""
 
     damaged_places: int = 0
     forbidden: int = 0
-    """The number of log partitions that the user may not read. Nothing is wrong with them."""
+    """The number of log partitions that the user may not read, although nothing is wrong with them."""
     missing_rights: set[str] = field(default_factory=set)
-    """Topics that the user may not, or may no longer, read or describe."""
+    """Topics that the user may not read or describe, or no longer."""
     hidden_groups: set[str] = field(default_factory=set)
     """The messages about groups that coordinators do not describe because a right is missing."""
     lost_records: int = 0
     unread_bytes: int = 0
     place: str = "the files"
     control_records: int = 0
-    """The number of control records that do not end a transaction: they are neither delivered nor lost."""
+    """The number of control records that do not end a transaction and are neither delivered nor lost."""
     says_notes_at_once: bool = False
-    """Whether notes are reported at once and not by `say_notes`, because following a log has no end."""
+    """Whether notes are reported at once instead of by `say_notes`, because following a log has no end."""
     _said: set[str] = field(default_factory=set)
     _notes: list[Finding] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
     """Guards the totals, because logs of several brokers are read at the same time."""
 
     def tell(self, finding: Finding) -> None:
-        """Report a finding and count it; notes wait for `say_notes`. A finding about a whole data directory occurs with
-        each of its partitions, and is reported once."""
+        """Report a finding and count it. Notes wait for `say_notes`. A finding about a whole data directory occurs for
+        each of its partitions, but is reported once."""
         line = str(finding)
         with self._lock:
             if line in self._said:
@@ -89,7 +89,7 @@ class FileTotals:
         self.unread_bytes += finding.bytes
 
     def say_all(self) -> None:
-        """Report the notes, the numbers of records that were left out, and the damage, if any."""
+        """Report the notes, the numbers of records that were left out, and any damage."""
         self.say_notes()
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: they do not end a transaction")
@@ -129,7 +129,7 @@ class RecordTotals:
     undecided: int = 0
     undecodable: int = 0
     has_newer: bool = False
-    """Whether records could not be decoded because of their version."""
+    """Whether any records could not be decoded because of their version."""
     has_files: bool = True
     package: str = KAFKA
     """The package whose schemas decoded the records."""
@@ -137,7 +137,7 @@ class RecordTotals:
     _told: Counter[str] = field(default_factory=Counter)
 
     def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
-        """Count a record, and report the text from `describe` for the first records with each reason. `say_decoding`
+        """Count a record. For the first records with each reason, report the text from `describe`. `say_decoding`
         reports the number of the others."""
         self.undecodable += 1
         self._told[reason] += 1
@@ -145,16 +145,16 @@ class RecordTotals:
             say(describe())
 
     def say_all(self) -> None:
-        """Report the counts; counts of zero are left out."""
+        """Report the counts, except counts of zero."""
         say(self.read())
         self.say_decoding()
 
     def read(self) -> str:
-        """The amount of data that was read, in words."""
+        """How much was read, in words."""
         return read_words(self.counts, self.has_files)
 
     def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
-        """Count the irregularities that were accepted in one record."""
+        """Count the irregularities accepted in one record."""
         if bytes_left:
             self.counts.with_bytes_left += 1
             self.counts.bytes_left += bytes_left

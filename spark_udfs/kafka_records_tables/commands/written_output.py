@@ -1,4 +1,4 @@
-"""Writes a result to a place in a format; a file appears only when it is complete."""
+"""Writes a result in a format to a file or standard output. A file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METRICS_FORMAT: Final = "openmetrics"
 """The form of `kafka_records_tables.results.open_metrics`."""
 
 MOST_SERIES: Final = 10_000
-"""The default limit on the number of time series in one run."""
+"""The default limit for time series in one run."""
 
 TABLES_WITH_METRICS: Final = ("lag", "group_lag", "progress", "open_transactions", "expirations", "log_files")
 
@@ -45,22 +45,22 @@ _WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
 
 @dataclass(frozen=True)
 class Output:
-    """The place and the format of a result."""
+    """Where and in which format to write a result."""
 
     format: str = "table"
     """`table`, `json`, `csv`, `parquet`, `arrow`, or one of `OFFSET_FORMATS`."""
     path: Path | None = None
-    """A file; None for standard output."""
+    """A file; None means standard output."""
     wide: bool = False
-    """Whether `table` leaves nothing out, however wide it is."""
+    """Whether `table` omits nothing, however wide it is."""
     overwrite: bool = False
     """Whether an existing file may be replaced."""
     csv_safe: bool = False
-    """Whether texts that a spreadsheet would take for a formula are made harmless in `csv`."""
+    """Whether texts that a spreadsheet would take for formulas are made harmless in `csv`."""
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
-    """Raise a CommandError for a file that cannot be written, before any work is done; warn if its suffix indicates a
+    """Raise a CommandError for a file that cannot be written, before any work is done. Warn if its suffix indicates a
     format other than the chosen one."""
     path = output.path
     if path is None:
@@ -97,7 +97,7 @@ def is_same_file(path: Path, other: Path) -> bool:
 
 
 def _log_files(source: str) -> Iterator[Path]:
-    """The sources that are on this machine, or the segment files in them and in their subfolders: partitions are no
+    """The sources on this machine, or the segment files in them and in their subfolders, because partitions are no
     deeper."""
     from kafka_records_engine.log.files.paths import INSIDE, is_url, on_this_machine, places_of
     from kafka_records_engine.log.files.source_error import LogSourceError
@@ -118,12 +118,12 @@ def write_batches(
     details: Collection[str] = (),
     essential: Collection[str] = (),
 ) -> None:
-    """Write the rows to the place of `output`, as they arrive; in the format `table`, all at the end.
+    """Write the rows to `output` as they arrive, or all at the end in the format `table`.
 
-    That format leaves out the columns of `details` before others if a terminal is too narrow, and never those of
+    If a terminal is too narrow, that format omits the columns of `details` before others, and never those of
     `essential`.
 
-    An existing file stays unchanged if writing fails.
+    If writing fails, an existing file is unchanged.
     """
     if output.path is None and output.format == "arrow":
         from kafka_records_tables.results.arrow_stream import write_arrow_stream
@@ -151,7 +151,7 @@ def write_batches(
 
 
 def write_text_to(output: Output, write: Callable[[TextIO], None]) -> None:
-    """Let `write` write text to the place of `output`. An existing file stays unchanged if this fails."""
+    """Let `write` write text to `output`. If this fails, an existing file is unchanged."""
     if output.path is None:
         write(sys.stdout)
         sys.stdout.flush()
@@ -199,7 +199,7 @@ def _write(
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """The width of the terminal in cells; COLUMNS takes precedence, as in other programs."""
+    """The width of the terminal in cells. COLUMNS takes precedence, as in other programs."""
     text = os.environ.get("COLUMNS", "")
     if text.isascii() and text.isdigit() and int(text):
         return int(text)
@@ -211,7 +211,7 @@ def terminal_width(out: TextIO) -> int | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Create an empty file next to `path`, which replaces `path` at the end. It gets the permissions of a new file."""
+    """Create an empty file next to `path` that replaces `path` at the end. It gets the permissions of a new file."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:

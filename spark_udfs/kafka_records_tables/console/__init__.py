@@ -1,1 +1,1 @@
-"""Prints on a terminal for commands, and ends them."""
+"""Prints on a terminal for commands, and ends commands."""

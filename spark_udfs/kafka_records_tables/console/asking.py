@@ -20,7 +20,7 @@ def check_can_ask() -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether the person types `yes`. Raises CommandError if nobody can answer."""
+    """Whether the user types `yes`. Raises CommandError if no user can answer."""
     check_can_ask()
     say(f"{question} Type yes to continue:")
     return sys.stdin.readline().strip() == "yes"

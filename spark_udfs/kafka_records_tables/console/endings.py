@@ -9,18 +9,18 @@ from typing import Final
 OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
-"""The command has finished, but rows are missing or may be missing: damage, a timeout, a missing right, a record that
-cannot be decoded, for a report also a log without its beginning, its end or a file. This status takes precedence over
-FOUND, because it is more important to know that an answer is incomplete."""
+"""The command has finished, but rows are or may be missing because of damage, a timeout, a missing right, an
+undecodable record or, for a report, a log that lacks its beginning, its end or a file. This status takes precedence
+over FOUND, because it is more important to know that an answer is incomplete."""
 FAILED: Final = 2
-"""There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or a failure
-occurred."""
+"""There is no answer: the usage is wrong, there is nothing to read, something is missing on this machine, or something
+failed."""
 FOUND: Final = 3
-"""The answer is complete, and contains something that `--fail-on` looks for."""
+"""The answer is complete and contains something that `--fail-on` looks for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Error numbers for writing to a full or broken device. Python's error does not name the file, so the code that writes
-has to name it."""
+"""Error numbers for writing to a full or broken device. Python's error does not name the file, so the writing code has
+to."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
@@ -36,7 +36,7 @@ exit status:
 
 
 class CommandError(Exception):
-    """An error that ends the command: its text goes to standard error, and the exit status is FAILED."""
+    """An error that ends the command. Its text goes to standard error, and the exit status is FAILED."""
 
 
 class UsageError(CommandError):

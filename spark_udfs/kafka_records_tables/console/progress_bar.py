@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 _AFTER: Final = 0.5
-"""Seconds after which a bar is drawn: loading the library that draws it takes time, which shorter runs save."""
+"""The number of seconds after which a bar is drawn. Loading the drawing library takes time, which shorter runs save."""
 
 _ROOMY: Final = 80
 """The width in cells from which a terminal has room for more than a bar."""
@@ -19,7 +19,7 @@ class ByteProgress:
     """A context in which a bar shows how much has been read. It draws nothing if standard error is not a terminal."""
 
     def __init__(self, description: str, *, of_bytes: bool = True) -> None:
-        """If `of_bytes` is false, the bar shows a fraction of the whole and no numbers."""
+        """If `of_bytes` is false, the bar shows a fraction of the whole without numbers."""
         self._description = description
         self._of_bytes = of_bytes
         self._started = time.monotonic()
@@ -38,8 +38,8 @@ class ByteProgress:
         """Show that `done` bytes of `total` were read."""
         if not self._is_wanted or (self._progress is None and time.monotonic() - self._started < _AFTER):
             return
-        # If reading has several steps, each step counts from zero. The bar must not move backwards, because that would
-        # look like an error.
+        # If reading has several steps, each counts from zero. The bar must not move backwards, because that would look
+        # like an error.
         self._share = max(self._share, done / total if total else 0.0)
         self._show(self._description, total)
         self._progress.update(self._task, completed=self._share * total)
@@ -65,7 +65,7 @@ class ByteProgress:
             *more,
             console=console,
             transient=True,
-            # Otherwise Rich replaces both streams, and draws the result above the bar instead of writing it.
+            # Otherwise, Rich replaces both streams, and draws the result above the bar instead of writing it.
             redirect_stdout=False,
             redirect_stderr=False,
         )

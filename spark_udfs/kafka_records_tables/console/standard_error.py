@@ -1,4 +1,4 @@
-"""Prints lines on standard error, also while a progress bar is shown."""
+"""Prints lines on standard error, even while a progress bar is shown."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _noted: list[str] | None = None
 
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
-    """While `is_drawn()` is true, a progress bar is on the last line of the terminal. Lines are then printed in place
-    of the bar, and the bar is drawn again below them."""
+    """While `is_drawn()` is true, a progress bar is on the last line of the terminal. Lines then replace the bar, and
+    the bar is redrawn below them."""
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
     try:
@@ -28,7 +28,7 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
 
 @contextmanager
 def noted_lines() -> Iterator[list[str]]:
-    """The lines printed from now on, without lines that are true only at the moment of printing (`is_of_now`)."""
+    """The lines printed from now on, except lines that are true only at the time of printing (`is_of_now`)."""
     global _noted
     _noted = []
     try:
@@ -39,7 +39,7 @@ def noted_lines() -> Iterator[list[str]]:
 
 def say(line: str, *, is_of_now: bool = False) -> None:
     """Print one line on standard error, even if the text has line breaks. Buffered standard output is written first, so
-    that both streams keep their order on a terminal. `is_of_now` marks a line that the same run would not print later.
+    both streams keep their order on a terminal. `is_of_now` marks a line that the same run would not print later.
     """
     if _noted is not None and not is_of_now:
         _noted.append(line)

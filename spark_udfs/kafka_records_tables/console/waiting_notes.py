@@ -1,5 +1,5 @@
-"""Prints notes on standard error when code that reads brokers has to wait. This code reports its waits to `logging`,
-like other libraries."""
+"""Prints notes on standard error when code that reads from brokers has to wait. Like other libraries, that code reports
+its waits to `logging`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Deletes offsets and groups on a broker and restores them; aborts transactions that hang."""
+"""Deletes and restores offsets and groups on a broker, and aborts hanging transactions."""

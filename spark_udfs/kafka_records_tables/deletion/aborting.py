@@ -1,7 +1,7 @@
-"""Aborts a hanging transaction. No coordinator would end such a transaction. Kafka's own tool aborts transactions
-without asking coordinators first; this module does not. A transaction with an owner is never aborted. A transactional
-id in state Ongoing, PrepareCommit or PrepareAbort owns every open transaction with its producer id, because its
-producer or its coordinator will end that transaction (KIP-664)."""
+"""Aborts a hanging transaction, which no coordinator would end. Unlike Kafka's own tool, this module asks coordinators
+first, and never aborts a transaction with an owner. A transactional id in state Ongoing, PrepareCommit or PrepareAbort
+owns every open transaction with its producer id, because its producer or its coordinator will end that transaction
+(KIP-664)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that is open in a partition, and the outcome of an attempt to abort it."""
+    """An open transaction in a partition, and the outcome of an attempt to abort it."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class OpenTransaction:
     first_offset: int
     last_timestamp_ms: int
     last_stable_offset: int | None
-    """The offset at which the transaction begins in this partition."""
+    """The offset where the transaction begins in this partition."""
     end_offset: int | None
     """The high watermark."""
     transactional_id: str | None
@@ -65,13 +65,13 @@ class OpenTransaction:
 
 
 class NoSuchTransaction(LogSourceError):
-    """The partition has no open transaction that fits the request, or more than one."""
+    """The partition has no open transaction that matches the request, or more than one."""
 
 
 def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
-    """The open transactions in a partition of a running cluster, each with the reason not to abort it, if there is one.
+    """The open transactions in a partition of a running cluster, each with the reason not to abort it, if any.
 
-    Raises LogSourceError if brokers do not answer, or if the topic may not be read.
+    Raises LogSourceError if brokers do not answer or the topic may not be read.
     """
     requests = source.transaction_requests()
     producers = requests.open_producers((topic, partition))
@@ -106,16 +106,16 @@ def abort_transaction(
     producer_id: int | None = None,
     execute: bool = False,
 ) -> OpenTransaction:
-    """Abort a transaction that hangs in a partition, given the offset at which it begins, its producer id, or both.
+    """Abort a transaction that hangs in a partition, given its start offset, its producer id, or both.
 
-    Without `execute` nothing is changed. With `execute`, a transaction without a `refusal` is aborted by
-    WriteTxnMarkers, and then looked up again: `is_aborted` says whether it has ended, and `error` has the answer of the
-    leader if it has not.
+    Without `execute`, nothing is changed. With `execute`, a transaction without a `refusal` is aborted with
+    WriteTxnMarkers and then looked up again: `is_aborted` says whether it has ended, and `error` has the leader's
+    answer if it has not.
 
     Raises
     ------
     NoSuchTransaction
-        If no open transaction matches, or several do; the text lists them.
+        If no open transaction matches, or several do. The text lists them.
     LogSourceError
         If brokers do not answer, or a right to read is missing.
     ValueError
@@ -144,7 +144,7 @@ def abort_transaction(
 
 
 def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
-    """Abort a transaction, unless it has ended or has an owner by now, and look up the outcome."""
+    """Abort a transaction unless it has ended or has an owner by now, and look up the outcome."""
     place = planned.topic, planned.partition
     (now,) = [each for each in open_transactions_of(source, *place) if _is_same(each, planned)] or [
         replace(planned, refusal="it has ended in the meantime, by another marker")
@@ -196,14 +196,14 @@ def _producer(planned: OpenTransaction) -> ActiveProducer:
 def _entries(
     source: LiveBrokers, requests: TransactionRequests, producers: Sequence[ActiveProducer]
 ) -> dict[int, Mapping[str, Any]]:
-    """What is known about the transactional ids, by producer id: the live one, if there is any."""
+    """What is known about transactional ids, by producer id: the live one, if any."""
     ids = {each.producer_id for each in producers}
     found: dict[int, Mapping[str, Any]] = {}
     told = [{"producer_id": each.producer_id, **each._asdict()} for each in requests.known_transactions(ids)]
     unknown = ids.difference(each["producer_id"] for each in told)
     if unknown:
-        # Coordinators omit transactions that the user has no right to describe, but the topic of transactions contains
-        # all of them.
+        # Coordinators omit transactions that the user may not describe, but the topic of transactions contains all of
+        # them.
         try:
             rows = read_table("transactions", source)
             if not rows.is_complete:
@@ -219,8 +219,8 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if the
-    transaction has no owner."""
+    """Why a transaction may not be aborted, according to the coordinator of its transactional id; None if it has no
+    owner."""
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

@@ -27,7 +27,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
     """Call `send`. Returns its answer, and whether an earlier answer was lost.
 
     After a lost answer, `look` finds out what was done: it returns the answer, or None if the request must be sent
-    again. Raises CommandError if no answer arrives at all.
+    again. Raises CommandError if no answer arrives.
     """
     is_after_loss = False
     for _ in range(_TRIES):
@@ -44,7 +44,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
     """Iterate over the `total` plans of `done`, which yields each plan after executing it. A progress bar shows
-    `doing`; the plans are printed at the end. If a plan raises an error, the earlier plans are printed, and then the
+    `doing`; the plans are printed at the end. If a plan raises an error, the earlier plans are printed, followed by the
     line `broken_off`."""
     finished: list[GroupPlan] = []
     try:
@@ -67,7 +67,7 @@ def print_plans(plans: Iterable[GroupPlan], to_be: str, what: str) -> None:
 
 
 def rest(plans: Iterable[GroupPlan]) -> str:
-    """The end of the summary line: how many items are left out, in words."""
+    """The end of the summary line: how many items were left out, in words."""
     failed = groups = 0
     for plan in plans:
         groups += plan.error is not None

@@ -1,9 +1,9 @@
-"""The file in which `delete-offsets` keeps everything that it deletes or overwrites. It is on the disk before anything
-is changed, and `--restore` reads it.
+"""The file in which `delete-offsets` keeps everything that it deletes or overwrites. It is on disk before anything is
+changed, and `--restore` reads it.
 
-The file has JSON lines. `kind` is `offset` (the offset, leader epoch and metadata from the coordinator, the id of the
-topic, and the commit timestamp if the list had it), `group` (a group that is deleted completely) or `kept` (an earlier
-line whose offset was not deleted after all).
+The file has JSON lines. `kind` is `offset` (with offset, leader epoch and metadata from the coordinator, topic id, and
+the commit timestamp if the list had it), `group` (a group that is deleted completely) or `kept` (an earlier line whose
+offset was not deleted after all).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def timed_path(what: str) -> Path:
 
 
 class DeletedFile:
-    """Writes lines to the file. Each line is on the disk when the method returns."""
+    """Writes lines to the file. Each line is on disk when the method returns."""
 
     def __init__(self, path: Path) -> None:
         """Create the file. Raises CommandError if it exists already or cannot be written."""
@@ -54,7 +54,7 @@ class DeletedFile:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether the file contains an offset that may have been deleted by now, and that can be restored."""
+        """Whether the file contains an offset that may have been deleted by now and can be restored."""
         return bool(self._held)
 
     def remove(self) -> None:
@@ -73,8 +73,8 @@ class DeletedFile:
     def before(
         self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
     ) -> None:
-        """Write everything that these plans delete or overwrite. Raises CommandError if it cannot be written, in which
-        case no plan may be executed."""
+        """Write everything that these plans delete or overwrite. Raises CommandError if that fails; then no plan may be
+        executed."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:
@@ -96,7 +96,7 @@ class DeletedFile:
         self._write(lines)
 
     def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Record that some offsets that an earlier line lists have not changed."""
+        """Record that some offsets in an earlier line have not changed."""
         places = list(places)
         self._held.difference_update((group, *place) for place in places)
         self._write(
@@ -114,7 +114,7 @@ class DeletedFile:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Flush the directory: only then is the name of a new file on the disk."""
+    """Flush the directory, because only then is the name of a new file on disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -141,8 +141,8 @@ class DeletedOffsets(NamedTuple):
 
 
 def deleted_of(path: str) -> DeletedOffsets:
-    """Read a file for `--restore`: one that `delete-offsets` has written, or rows of a table such as current_offsets,
-    as JSON lines, CSV or Parquet. Raises CommandError."""
+    """Read a file for `--restore`: one written by `delete-offsets`, or rows of a table such as current_offsets as JSON
+    lines, CSV or Parquet. Raises CommandError."""
     found = _Lines()
     cut_line = None
     try:
@@ -175,14 +175,14 @@ def _without_cut_line(content: bytes) -> tuple[bytes, bool]:
 
 
 class _Lines:
-    """Takes the lines or rows of a file in their order."""
+    """Takes the lines or rows of a file in order."""
 
     def __init__(self) -> None:
         self.by_group: dict[str, Deleted] = {}
         self.passed_over = 0
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """Raises ValueError for a row without a committed offset, and for a second row of a partition."""
+        """Raises ValueError for a row without a committed offset, or a second row for the same partition."""
         kind = row.get("kind", _OFFSET)
         if kind == _GROUP:
             return
@@ -198,8 +198,8 @@ class _Lines:
             return
         offset = CommittedOffset(given.offset, given.leader_epoch, given.metadata)
         deleted = self.by_group.setdefault(given.group_id, Deleted())
-        # The lines that delete-offsets writes are in the order of the deletions. A table may have several commits of
-        # one offset, in any order.
+        # Lines written by delete-offsets are in the order of the deletions. A table may have several commits of the
+        # same offset, in any order.
         if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
             topic, partition = given.place
             raise ValueError(

@@ -13,8 +13,8 @@ _NARROWEST: Final = 15
 
 
 def lines_of(plan: GroupPlan, to_be: str, what: str) -> Iterator[str]:
-    """The lines about one group. `to_be` is the status of an item that was not executed; `what` is the action in an
-    error line, such as `Deletion of offsets`."""
+    """The lines about one group. `to_be` is the status of an item that was not executed; `what` is the action in error
+    lines, such as `Deletion of offsets`."""
     yield ""
     yield printable(f"GROUP {plan.group}{_described(plan)}")
     if plan.error is not None:

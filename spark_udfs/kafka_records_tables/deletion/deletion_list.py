@@ -19,8 +19,8 @@ STANDARD_INPUT: Final = "-"
 
 
 class Expected(NamedTuple):
-    """The entry of a list for a partition. A field is None if it is missing in the list; `offset` is also None if
-    nothing is committed."""
+    """A list's entry for a partition. A field is None if the list lacks it; `offset` is also None if nothing is
+    committed."""
 
     offset: int | None
     leader_epoch: int | None = None
@@ -28,8 +28,7 @@ class Expected(NamedTuple):
     commit_timestamp_ms: int | None = None
 
     def is_met_by(self, committed: CommittedOffset | None) -> bool:
-        """Whether the coordinator has the same values as the list; values that are missing in the list are not
-        compared."""
+        """Whether the coordinator has the same values as the list. Values that the list lacks are not compared."""
         if committed is None or self.offset is None:
             return committed is None and self.offset is None
         epochs = (committed.leader_epoch, None)
@@ -47,15 +46,15 @@ class Wanted:
     expected: dict[TopicPartition, Expected] = field(default_factory=dict)
     """The offsets in the list."""
     places: set[TopicPartition] = field(default_factory=set)
-    """The partitions that arguments name."""
+    """The partitions named in arguments."""
     topics: set[str] = field(default_factory=set)
     """The topics whose offsets are all deleted."""
     is_whole: bool = False
     """Whether the group is deleted with everything that belongs to it."""
     is_pending: bool = False
-    """Whether an open transaction commits an offset of the group, according to the list."""
+    """Whether, according to the list, an open transaction commits an offset of the group."""
     has_list: bool = False
-    """Whether the list has the committed offsets of the coordinator."""
+    """Whether the list contains the coordinator's committed offsets."""
 
 
 @dataclass
@@ -64,15 +63,15 @@ class DeletionList:
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
-    """The number of rows that were skipped because the list says that they are not deletable."""
+    """The number of rows skipped because the list marks them as not deletable."""
     groups: int = 0
-    """The number of rows about whole groups that were ignored, because no groups should be deleted."""
+    """The number of rows about whole groups that were ignored because no groups should be deleted."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """The number of deletable offsets that are not deleted, by the reason in the list."""
+    """The number of deletable offsets that are not deleted, by reason in the list."""
 
 
 def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -> DeletionList:
-    """The deletions that `--group` and `--topic T[:P,…]` request. Raises ValueError for an invalid topic."""
+    """The deletions requested by `--group` and `--topic T[:P,…]`. Raises ValueError for an invalid topic."""
     places, all_of = set[TopicPartition](), set[str]()
     for text in topics:
         name, colon, numbers = text.partition(":")
@@ -89,7 +88,7 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
 def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionList:
     """The rows of a file of deletable_offsets, JSON lines, CSV or Parquet; `-` is standard input. Raises CommandError.
 
-    Selects the offsets of topics to which the group does not subscribe, offsets whose reason is in `also`, and offsets
+    Selects the offsets of topics to which the group does not subscribe, offsets with a reason in `also`, and offsets
     without a reason. With `whole`, groups that are deletable according to the list are deleted completely.
     """
     shown = "standard input" if name == STANDARD_INPUT else name

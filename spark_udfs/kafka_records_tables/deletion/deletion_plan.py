@@ -1,4 +1,4 @@
-"""The plan of a deletion: each partition with its committed offset, and whether that offset is deleted."""
+"""The plan of a deletion: each partition with its committed offset, and whether to delete that offset."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, Subscribe
 from kafka_records_tables.near_names import did_you_mean
 
 CHANGED: Final = "CHANGED"
-"""Not an error of Kafka: the committed offset differs from the one in the list or in the dry run."""
+"""Not a Kafka error: the committed offset differs from the one in the list or in the dry run."""
 
 NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
-"""Names of errors of Kafka."""
+"""A Kafka error name."""
 
 OTHER_OFFSET: Final = "OTHER_OFFSET"
 OTHER_TOPIC: Final = "OTHER_TOPIC"
 OTHER_KIND: Final = "OTHER_KIND"
-"""Reasons not to restore an offset. They are not errors of Kafka."""
+"""A reason not to restore an offset. It is not a Kafka error."""
 
 MEANINGS: Final = {
     CHANGED: "another commit came after the list was written: the offset is left out",
@@ -48,7 +48,7 @@ MEANINGS: Final = {
 
 
 def error_text(name: str, more: str = "") -> str:
-    """The text that is printed for an error."""
+    """The text printed for an error."""
     meaning = MEANINGS.get(name)
     return f"{name}{f': {meaning}' if meaning else ''}{f' ({more})' if more else ''}"
 
@@ -63,17 +63,17 @@ class Item:
     committed: CommittedOffset | None = None
     """The present committed offset, which is deleted, or the offset that is committed again."""
     overwrites: CommittedOffset | None = None
-    """The present committed offset, if another one is committed in its place."""
+    """The present committed offset, if another one replaces it."""
     error: str | None = None
     more: str = ""
     """Details of the error, printed after its meaning."""
     commit_timestamp_ms: int | None = None
-    """The time of the commit, if a list has it; a coordinator does not report it."""
+    """The time of the commit, if a list has it. Coordinators do not report it."""
     is_done: bool = False
     note: str = ""
-    """The status of an item that an earlier run has executed."""
+    """The status of an item that an earlier run executed."""
     unless: str = ""
-    """A possible reason against executing the item, which only the coordinator can confirm; empty if there is none."""
+    """A possible reason not to execute the item, which only the coordinator can confirm; empty if there is none."""
 
     @property
     def is_planned(self) -> bool:
@@ -94,17 +94,17 @@ class GroupPlan:
     group: str
     items: list[Item] = field(default_factory=list)
     error: str | None = None
-    """The name of the error if the group cannot be deleted as a whole; otherwise None."""
+    """The error name if the group cannot be deleted as a whole; otherwise None."""
     more: str = ""
     """Details of the error, printed after its meaning."""
     is_whole: bool = False
     listed: ListedGroup | None = None
     is_done: bool = False
-    """Whether the whole group is deleted."""
+    """Whether the whole group has been deleted."""
 
     @property
     def planned(self) -> dict[TopicPartition, CommittedOffset]:
-        """The items that must still be deleted, or committed again."""
+        """The items that must still be deleted or committed again."""
         return {item.place: item.committed for item in self.items if item.is_planned and item.committed is not None}
 
     @property
@@ -119,7 +119,7 @@ class GroupPlan:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a requested item is left out."""
+        """Whether any requested item is left out."""
         return self.error is not None or any(item.error for item in self.items)
 
 
@@ -132,7 +132,7 @@ def planned(
     subscribed: SubscribedTopics = NO_TOPICS,
 ) -> GroupPlan:
     """Make the plan for a group from the committed offsets that its coordinator reports. `topics` are the existing
-    topics, `subscribed` those that the group subscribes to."""
+    topics; `subscribed` are those to which the group subscribes."""
     plan = GroupPlan(group, is_whole=wanted.is_whole, listed=listed.get(group))
     plan.items = sorted(_items(wanted, fetched), key=lambda item: (item.topic, item.partition or 0))
     plan.error = fetched.error or _against_group(plan)
@@ -154,8 +154,8 @@ def planned(
 def _look_at_topic(
     item: Item, topics: Mapping[str, DescribedTopic], subscribed: SubscribedTopics, *, is_listed: bool
 ) -> None:
-    """Set the reason against deleting an offset: the topic does not exist, or the group subscribes to it. Topics that
-    the user has named are checked even if nothing is committed, because the name may be mistyped."""
+    """Set the reason not to delete an offset: the topic does not exist, or the group subscribes to it. Topics named by
+    the user are checked even if nothing is committed, because the name may be mistyped."""
     described = topics.get(item.topic)
     is_there = described is not None and (item.partition is None or item.partition in described.partitions)
     if not is_there and (item.is_planned or (item.error is None and not is_listed)):
@@ -167,7 +167,7 @@ def _look_at_topic(
 
 
 def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
-    """Each partition with its committed offset, and with the reason against deleting it."""
+    """Each partition with its committed offset and the reason not to delete it."""
     expected: dict[TopicPartition, Expected | None] = dict.fromkeys(wanted.places)
     committed = {*fetched.offsets, *fetched.errors}
     found_topics = {topic for topic, _ in committed}
@@ -178,7 +178,7 @@ def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
     for place, wants in expected.items():
         item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
         if wants is None and wanted.has_list:
-            # This happens only if the group is deleted as a whole: it has an offset that the list lacks.
+            # This happens only if the group is deleted as a whole and has an offset that the list lacks.
             item.error, item.more = item.error or CHANGED, "it is not in the list"
         elif wants is not None and item.error is None and not wants.is_met_by(item.committed):
             item.error, item.more = CHANGED, _difference(wants, item.committed)
@@ -206,8 +206,7 @@ def _against_group(plan: GroupPlan) -> str | None:
 
 
 def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
-    """Compare a plan with the committed offsets right before the plan is executed, and leave out items that have
-    changed."""
+    """Compare a plan with the committed offsets right before it is executed, and leave out items that have changed."""
     if fetched.error is not None:
         plan.error = fetched.error
         return

@@ -1,4 +1,4 @@
-"""Rows with offsets from a JSON lines, CSV or Parquet file. Each value is checked against the type of its column."""
+"""Rows with offsets from a JSON lines, CSV or Parquet file. Each value is checked against its column's type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class CommittedRow(NamedTuple):
-    """A row of a table with a committed offset."""
+    """A table row with a committed offset."""
 
     group_id: str
     place: TopicPartition
@@ -36,12 +36,12 @@ class CommittedRow(NamedTuple):
 
 
 class ListedRow(NamedTuple):
-    """A row of `deletable_offsets`. None means that the list does not contain the value."""
+    """A row of `deletable_offsets`. None means that the list lacks the value."""
 
     is_group: bool
     group_id: str
     place: TopicPartition
-    """The topic and partition; meaningless for a group, and for an offset that is not deletable."""
+    """The topic and partition. Meaningless for a group, and for an offset that is not deletable."""
     offset: int | None
     """The committed offset; also None if nothing is committed."""
     leader_epoch: int | None
@@ -65,7 +65,7 @@ def listed_rows(content: bytes) -> Iterator[ListedRow]:
 
 
 def committed_row(row: Mapping[str, Any]) -> CommittedRow:
-    """The committed offset in a row of a table, or in a line that `delete-offsets` has written. Raises ValueError."""
+    """The committed offset in a table row, or in a line written by `delete-offsets`. Raises ValueError."""
     missing = [name for name in _NEEDED if name not in row]
     if missing:
         raise ValueError(f"it has no field {missing[0]} (required: {', '.join(_NEEDED)})")
@@ -90,7 +90,7 @@ def _listed(row: Mapping[str, Any]) -> ListedRow:
         raise ValueError(f"kind: {kind!r} is neither offset nor group")
     is_deletable = bool(_of(row, "is_deletable", _truth, True))
     is_group = kind == _GROUP
-    # A group may have an empty name, which brokers can delete for compatibility, but it cannot have offsets.
+    # A group may have an empty name, which brokers can delete for compatibility, but such a group cannot have offsets.
     group = _of(row, "group_id", _text if is_deletable and not is_group else _any_text, "")
     place = "", 0
     if is_deletable and not is_group:
@@ -136,7 +136,7 @@ def _text(value: Any) -> str:
 
 
 def _truth(value: Any) -> bool | None:
-    """Reads truth values in upper or lower case: pandas writes `True`."""
+    """Reads booleans in upper or lower case, because pandas writes `True`."""
     known = {"true": True, "false": False}
     if isinstance(value, str) and value.lower() in known:
         return known[value.lower()]
@@ -146,7 +146,7 @@ def _truth(value: Any) -> bool | None:
 
 
 def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
-    """Reads whole numbers, as CSV has them, and as pandas writes them if others in their column are null."""
+    """Reads whole numbers as in CSV, and as pandas writes them if other values in the column are null."""
 
     def number(value: Any) -> int:
         found = None if isinstance(value, bool) else _whole(value)
@@ -161,7 +161,7 @@ def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
 
 def _whole(value: Any) -> int | None:
     """The whole number that a value represents; None if it is not one. Raises ValueError for a float that may have been
-    another number before it became a float."""
+    a different number before conversion."""
     if isinstance(value, int):
         return value
     is_whole = isinstance(value, float) and value.is_integer()
@@ -208,12 +208,12 @@ def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _with_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with null for each NaN: pandas writes a null as NaN."""
+    """The row with null in place of NaN, because pandas writes null as NaN."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _of_csv(content: bytes) -> list[dict[str, Any]]:
-    """All columns as strings: an empty field is null, two quotes are the empty string."""
+    """All columns as strings. An empty field is null; two quotes are the empty string."""
     from pyarrow import csv, string
 
     header, _, _ = content.partition(b"\n")
@@ -229,7 +229,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
     )
     rows: list[dict[str, Any]] = csv.read_csv(
         io.BytesIO(content),
-        # A pyarrow thread that still runs when the process exits with an error would abort the process.
+        # If a pyarrow thread is still running when the process exits with an error, it would abort the process.
         read_options=csv.ReadOptions(use_threads=False),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=texts,

@@ -1,4 +1,4 @@
-"""Deletes offsets and groups: makes a plan and, with `execute`, carries it out after a last check of each group."""
+"""Deletes offsets and groups: makes a plan and, with `execute`, executes it after a last check of each group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DELETED: Final = "NONE"
 
 
 class DeletionRun:
-    """One run of `delete-offsets`. Without `execute` nothing is changed or written."""
+    """One run of `delete-offsets`. Without `execute`, nothing is changed or written."""
 
     def __init__(
         self, requests: GroupRequests, deletions: DeletionList, *, execute: bool, yes: bool, output: Path | None
@@ -41,8 +41,8 @@ class DeletionRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Execute the deletion, and return the exit status: 0 if everything that was requested is deleted, otherwise 1.
-        Raises CommandError."""
+        """Execute the deletion, and return the exit status: 0 if everything requested is deleted, otherwise 1. Raises
+        CommandError."""
         self._say_what_is_passed_over()
         if not self._deletions.wanted:
             say("the list has no rows that are to be deleted: no broker was asked")
@@ -81,7 +81,7 @@ class DeletionRun:
         ]
 
     def _subscribed(self, groups: Mapping[str, ListedGroup]) -> dict[str, SubscribedTopics]:
-        """The subscriptions of those groups that have members and committed offsets."""
+        """The subscriptions of groups that have both members and committed offsets."""
         kinds = {group: each.kind for group, each in groups.items() if each.has_members and each.kind != "share"}
         told = subscriptions(self._requests, kinds)
         return {group: subscribed_topics(each) for group, each in told.items()}
@@ -134,7 +134,7 @@ class DeletionRun:
             kept.remove()
 
     def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[GroupPlan]:
-        """Carries out the plans, and yields each when it is done."""
+        """Execute the plans, and yield each when it is done."""
         by_group = {plan.group: plan for plan in plans}
         for groups in batches(list(by_group)):
             some = [by_group[group] for group in groups]
@@ -184,7 +184,7 @@ class DeletionRun:
             return self._requests.delete_group(plan.group) or _DELETED
 
         error, is_after_loss = answer_to(plan.group, send, look)
-        # A group may be unlisted and still exist: while a coordinator moves, no broker lists its groups.
+        # An unlisted group may still exist, because no broker lists a coordinator's groups while the coordinator moves.
         plan.is_done = error == _DELETED or (is_after_loss and error == NO_GROUP)
         if plan.is_done:
             for item in plan.items:
@@ -194,7 +194,7 @@ class DeletionRun:
         return [] if error == UNKNOWN else list(plan.planned)
 
     def _look_after_loss(self, plan: GroupPlan) -> None:
-        """Set the status of each offset: one that is gone was deleted, one that is unchanged remains planned."""
+        """Set the status of each offset: one that is gone was deleted; one that is unchanged remains planned."""
         found = fetched(self._requests, {plan.group: _asked_again(plan)})[plan.group]
         if found.error is not None:
             plan.error = found.error
@@ -211,7 +211,7 @@ class DeletionRun:
 
 
 def _asked(wanted: Wanted) -> AskedGroup:
-    # If partitions are given by options, the group's other offsets help to find out which topic was meant.
+    # If options name partitions, the group's other offsets help to find out which topic was meant.
     return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or not wanted.has_list)
 
 

@@ -1,4 +1,4 @@
-"""Sends requests about many groups in batches: a single request about a thousand groups is too large, and a request per
+"""Sends requests about many groups in batches, because one request about a thousand groups is too large, and one per
 group takes too long."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Create an object that sends requests to these brokers. When it has to wait, notes on standard error say for what.
-    Raises UsageError for an invalid address, CommandError for a configuration that cannot be used."""
+    """Create an object that sends requests to these brokers. When it has to wait, notes on standard error say what for.
+    Raises UsageError for an invalid address, and CommandError for an unusable configuration."""
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -36,8 +36,8 @@ class AskedGroup(NamedTuple):
     """The offsets to request for one group."""
 
     places: Collection[TopicPartition]
-    """Partitions to ask about by name. Only for these partitions does a coordinator report that an open transaction
-    commits an offset."""
+    """Partitions to request by name. Only for these does a coordinator report that an open transaction commits an
+    offset."""
     is_all: bool = False
     """Whether to request all other offsets of the group too."""
 

@@ -1,4 +1,4 @@
-"""The topics that a group subscribes to now; a coordinator deletes no offsets for these topics."""
+"""The topics to which a group now subscribes. A coordinator does not delete offsets for these topics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ class SubscribedTopics(NamedTuple):
     """The topics to which a group subscribes, as reported by its coordinator."""
 
     topics: frozenset[str] | None = frozenset()
-    """The topics; None if the coordinator cannot read the subscriptions of the group, and therefore treats every topic
-    as subscribed."""
+    """The topics; None if the coordinator cannot read the group's subscriptions, and therefore treats every topic as
+    subscribed."""
     or_if: str = ""
-    """Why the group may also subscribe to other topics, which only the coordinator knows; empty if there are no
-    others."""
+    """Why the group may also subscribe to other topics, which only the coordinator knows; empty if there are none."""
 
     def has(self, topic: str) -> bool:
         """Whether the group certainly subscribes to this topic."""
