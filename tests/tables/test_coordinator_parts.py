@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.kafka.uuids import Uuid
+from kafka_records_tables.coordinator.groups.group_model import CONSUMER, MEMBER, REGEX, Group
 from kafka_records_tables.coordinator.groups.loading_groups import _are, _as_java_maps_them
+from kafka_records_tables.coordinator.groups.subscriptions import topics_of
 from kafka_records_tables.coordinator.offsets import commit_order
 from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, NO_TIME, Clock
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum
@@ -25,7 +28,7 @@ from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS as
 from kafka_records_tables.coordinator.offsets.repeated_commits import RepeatedCommits
 from kafka_records_tables.coordinator.records import latest
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
-from kafka_records_tables.coordinator.records.named_records import _in_python, events, value_of
+from kafka_records_tables.coordinator.records.named_records import Event, _in_python, events, value_of
 from kafka_records_tables.coordinator.transactions import (
     TransactionResolver,
     UnknownOutcome,
@@ -292,3 +295,18 @@ def test_what_expires_later_than_any_clock_never_does() -> None:
     retention, most = 86_400_000, 2**63 - 1
     base = np.array([5, most - retention - 1, most - retention, most - retention + 1, most])
     assert _later(base, retention).tolist() == [5 + retention, most - 1, most, most, most]
+
+
+def test_the_topics_of_a_consumer_group_are_those_that_its_records_name() -> None:
+    chance = random.Random(5)
+    group, fields = Group("g", CONSUMER, 0), {MEMBER: "subscribed_topic_names", REGEX: "topics"}
+    for offset in range(2000):
+        role, of = chance.choice([*fields]), chance.choice("abc")
+        if chance.random() < 0.3:
+            group.drop_record(role, of)
+        else:
+            topics = chance.choices("xyz", k=chance.randrange(3))
+            value = None if chance.random() < 0.2 else value_of("Record", (fields[role],), [topics])
+            group.set_record(role, Event(offset, "Record", ("g", of), value, value is None, False, None))
+        values = [(role, event.value) for (role, _), event in group.records.items() if event.value is not None]
+        assert topics_of(group) == frozenset(topic for role, value in values for topic in getattr(value, fields[role]))

@@ -74,6 +74,9 @@ _ROLES: Final = {
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
 """The fields of each record that the replay needs. A table may request more (`picked_with`)."""
 
+_TOPICS_IN: Final = {(CONSUMER, MEMBER): "subscribed_topic_names", (CONSUMER, REGEX): "topics"}
+"""By kind and role, the field of a value that names topics to which the group subscribes."""
+
 OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
 
@@ -160,7 +163,10 @@ class Group:
     broken: set[tuple[str, str]] = field(default_factory=set)
     """The role and member id of each key with an undecodable latest value."""
     records: dict[tuple[str, str], Event] = field(default_factory=dict)
-    """The latest records, by role and by the last field of the key."""
+    """The latest records, by role and by the last field of the key. Only `set_record` and `drop_record` change them."""
+    named: dict[str, int] = field(default_factory=dict)
+    """By topic, how many members and regular expressions of a consumer group name it, if these fields are read. It is
+    stored because asking all members of a large group each time would be slow."""
     told_ms: int | None = None
     told_at: int = -1
     """Time and position of the last record about the group."""
@@ -227,6 +233,27 @@ class Group:
     def of_role(self, *roles: str) -> dict[str, Event]:
         """The latest records for the given roles, by the last field of their keys."""
         return {of: event for (role, of), event in self.records.items() if role in roles}
+
+    def set_record(self, role: str, event: Event) -> None:
+        """Set the current record for a role and the last field of its key."""
+        place = role, event.member_id
+        self._name(role, self.records.get(place), -1)
+        self.records[place] = event
+        self._name(role, event, 1)
+
+    def drop_record(self, role: str, of: str) -> None:
+        """Remove the current record for a role and the last field of the key, if there is one."""
+        self._name(role, self.records.pop((role, of), None), -1)
+
+    def _name(self, role: str, event: Event | None, change: int) -> None:
+        """Change how often the topics of a record are named."""
+        name = _TOPICS_IN.get((self.kind, role))
+        if name is None or event is None or event.value is None:
+            return
+        for topic in getattr(event.value, name, ()):
+            self.named[topic] = self.named.get(topic, 0) + change
+            if not self.named[topic]:
+                del self.named[topic]
 
     def set_member(self, member_id: str, member: Member) -> None:
         self._leave(self.members.get(member_id))
@@ -333,7 +360,7 @@ class Groups:
 def _classic(event: Event) -> Group:
     """A group built from its classic record, which contains the whole group."""
     group = Group(event.group_id, CLASSIC, event.offset)
-    group.records[GROUP, event.group_id] = event
+    group.set_record(GROUP, event)
     if event.value is None:
         group.broken.add((GROUP, event.group_id))
         group.classic_members = None
@@ -348,7 +375,7 @@ def _replay(group: Group, role: str, event: Event) -> None:
     if event.is_past:
         return
     of = event.member_id
-    group.records[role, of] = event
+    group.set_record(role, event)
     if role == GROUP:
         group.made_at, group.has_record = event.offset, True
     elif role in (MEMBER, CURRENT) and of not in group.members:
@@ -396,7 +423,7 @@ def _delete(group: Group, role: str, event: Event) -> None:
     """Replay a tombstone of any record but the group's own."""
     of = event.member_id
     group.broken.discard((role, of))
-    group.records.pop((role, of), None)
+    group.drop_record(role, of)
     if role == MEMBER:
         group.drop_member(of)
     elif role in (CURRENT, TARGET_OF_MEMBER) and of in group.members:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_records_tables.coordinator.groups.embedded import subscribed_topics
 from kafka_records_tables.coordinator.groups.group_model import (
     CLASSIC,
-    CONSUMER,
     GROUP,
-    MEMBER,
     REGEX,
     SIMPLE,
     STREAMS,
@@ -104,11 +102,7 @@ def topics_of(group: Group) -> frozenset[str] | None:
         value = record.value
         lists = (*value.subtopologies_source_topics, *value.subtopologies_repartition_source_topics_name)
         return frozenset(topic for each in lists for topic in each)
-    if group.kind == CONSUMER:
-        members = (event.value.subscribed_topic_names for event in group.of_role(MEMBER).values() if event.value)
-        regexes = (event.value.topics for event in group.of_role(REGEX).values() if event.value)
-        return frozenset(topic for each in (*members, *regexes) for topic in each)
-    return frozenset()
+    return frozenset(group.named)
 
 
 def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:

@@ -14,7 +14,6 @@ from kafka_records_tables.coordinator.groups.group_model import (
     CURRENT,
     GROUP,
     MEMBER,
-    REGEX,
     SHARE,
     SHARE_TARGET,
     STREAMS,
@@ -59,15 +58,13 @@ PICKED: Final[Picked] = picked_with(
 )
 """The fields of each record that the replay and the rows of assignments need."""
 
-_SUBSCRIBED: Final = {MEMBER: "subscribed_topic_names", REGEX: "topics"}
-
 _CLIENT: Final = ("client_id", "client_host")
 
 CONSUMED_PICKED: Final[Picked] = picked_with(
     PICKED,
     {
-        "ConsumerGroupMemberMetadata": (*_CLIENT, _SUBSCRIBED[MEMBER]),
-        "ConsumerGroupRegularExpression": (_SUBSCRIBED[REGEX],),
+        "ConsumerGroupMemberMetadata": (*_CLIENT, "subscribed_topic_names"),
+        "ConsumerGroupRegularExpression": ("topics",),
         "StreamsGroupMemberMetadata": _CLIENT,
     },
 )
@@ -142,7 +139,7 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
             for topic in topics:
                 found.setdefault((topic, share.partition), share.member_id)
             if share.topic is None and share.topic_id is not None:
-                for topic in _subscribed(group):
+                for topic in group.named:
                     if topic not in with_ids:
                         found.setdefault((topic, None), share.member_id)
         clients = _clients(group) if found else {}
@@ -167,7 +164,7 @@ def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]])
 def _all_subscribed(group: Group) -> frozenset[str] | None:
     """The topics that a group subscribes to; None if unknown."""
     if group.kind == CONSUMER:
-        return frozenset(_subscribed(group))
+        return frozenset(group.named)
     if group.kind == STREAMS:
         sources = {} if group.state == "Empty" else _source_topics(group)
         return frozenset(topic for topics in sources.values() for topic in topics)
@@ -185,13 +182,6 @@ def _clients(group: Group) -> dict[str, tuple[str | None, str | None]]:
         return {member["member_id"]: (member["client_id"], member["client_host"]) for member in members}
     values = {member_id: event.value for member_id, event in group.of_role(MEMBER).items()}
     return {each: (value.client_id, value.client_host) for each, value in values.items() if value is not None}
-
-
-def _subscribed(group: Group) -> Iterator[str]:
-    """The topics that members of a consumer group name, and those that their regular expressions matched."""
-    for (role, _), event in group.records.items():
-        if role in _SUBSCRIBED and event.value is not None:
-            yield from getattr(event.value, _SUBSCRIBED[role], ())
 
 
 def _batch(rows: list[_Row], partition: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -30,7 +30,7 @@ _OF_KEYS: Final = ("group_id", "topic", "partition", "member_id", "regular_expre
 
 class Reader(TableReader):
     needs_all_groups = uses_topics = True
-    form_of_kept = 10
+    form_of_kept = 11
 
     def __init__(self, context: Context) -> None:
         self._context = context

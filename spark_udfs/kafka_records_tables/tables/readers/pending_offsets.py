@@ -9,11 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_tables.coordinator.offsets.commits import COMMITS, report_undecided
 from kafka_records_tables.coordinator.offsets.last_commits import NOT_USED, commit_keys, last_offsets
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, schemas
 from kafka_records_tables.coordinator.records.latest import Latest, joined
-from kafka_records_tables.coordinator.transactions import NONE, OPEN, UNKNOWN, Resolved, TransactionResolver
+from kafka_records_tables.coordinator.transactions import (
+    OPEN,
+    UNKNOWN,
+    Resolved,
+    TransactionResolver,
+    outside_transactions,
+)
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.commit_columns import commit_columns
 from kafka_records_tables.tables.pending_offsets import TABLE
@@ -35,6 +42,10 @@ class Reader(RecordReader):
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        is_record, is_tombstone = (pc.is_null(rows.column(name)) for name in ("control", "value"))
+        self._tombstones.add(rows, flags(pc.and_(is_record, is_tombstone)))
+        # Most commits are outside of transactions, and never wait.
+        rows = rows.filter(pa.array(~outside_transactions(rows, self.context)))
         self._settled(self._settling.take(rows))
         return ()
 
@@ -50,8 +61,6 @@ class Reader(RecordReader):
         for outcome, rows in settled:
             if outcome in self._waiting:
                 self._waiting[outcome].append(rows)
-            elif outcome == NONE:
-                self._tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
 
 
 def _waiting(

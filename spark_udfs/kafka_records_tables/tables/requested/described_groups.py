@@ -80,7 +80,8 @@ def members_of_unknown_type(asked: AskedGroup) -> set[str]:
 
 def _add(group: Group, role: str, record: str, of: str, **value: Any) -> None:
     name = _RECORDS.get(group.kind, "") + record
-    group.records[role, of] = Event(_NOWHERE, name, (group.group_id, of), SimpleNamespace(**value), False, False, None)
+    key = group.group_id, of
+    group.set_record(role, Event(_NOWHERE, name, key, SimpleNamespace(**value), False, False, None))
 
 
 def _add_classic(group: Group, told: Mapping[str, Any]) -> None:
