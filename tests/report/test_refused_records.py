@@ -118,7 +118,7 @@ def test_which_batches_show_it(given: dict[str, Any], count: int) -> None:
 def test_configs_and_batches_are_read_from_files(tmp_path: Path) -> None:
     told = [
         ConfigRecord(2, "images", OWN, "4096"),
-        ConfigRecord(2, "images", "retention.ms", "1"),
+        ConfigRecord(2, "images", "segment.ms", "1"),
         ConfigRecord(2, "images", OWN, None),
         ConfigRecord(32, "scalers", "share.record.lock.duration.ms", "1500"),
         ConfigRecord(32, "scalers", "share.auto.offset.reset", "earliest"),

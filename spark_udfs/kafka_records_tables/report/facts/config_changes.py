@@ -22,15 +22,16 @@ _SHOWN: Final = frozenset(
         *("max.message.bytes", "message.max.bytes", "min.insync.replicas", "cleanup.policy", "compression.type"),
         *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
         *("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"),
-        "share.record.lock.duration.ms",
+        *("share.record.lock.duration.ms", "retention.ms", "log.retention.ms"),
     )
 )
-"""The configs that can make brokers refuse records or acknowledgements. The values of other configs may be secrets."""
+"""The configs that can make brokers refuse records or acknowledgements, and those by which they delete records. The
+values of other configs may be secrets."""
 
 TABLE: Final = Table(
     name="config_changes",
     topic=METADATA,
-    about="when configs that make brokers reject records or acknowledgements were set and removed",
+    about="when configs that make brokers reject or delete records, or reject acknowledgements, were set and removed",
     helper="history",
     records=(_CONFIG,),
     reads=("offset", "timestamp_ms", "key", "value", "control"),

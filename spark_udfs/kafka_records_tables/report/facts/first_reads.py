@@ -65,6 +65,31 @@ def without_first_reads(
     return found
 
 
+def without_polls(
+    jumps: Sequence[Jump], steps: Mapping[int, Steps], emptied: Iterable[Mapping[str, Any]], times: float
+) -> list[Jump]:
+    """The jumps of a group over records that were certainly deleted when it came back, without the polls of a backlog,
+    each with what it lost: what exceeds a usual poll, if polls of a backlog follow. A first commit that is no further
+    than the longest of these polls may be a poll of records that were all still there."""
+    left_ms = sorted(each["at_timestamp_ms"] for each in emptied)
+    found = []
+    for partition, own in steps.items():
+        returns = dict(_returns(own, left_ms, times))
+        ends = {after + sum(polls[: at + 1]) for after, (_, *polls) in returns.items() for at in range(len(polls))}
+        every = [poll for _, *polls in returns.values() for poll in polls]
+        # The last poll of a backlog reaches the end of the log.
+        full = [poll for _, *polls in returns.values() for poll in polls[:-1]] or every
+        for jump in jumps:
+            if jump.partition != partition or jump.after.offset in ends:
+                continue
+            first, *polls = returns.get(jump.after.offset, (0,))
+            if not polls:
+                found.append(jump)
+            elif first > max(every):
+                found.append(replace(jump, lost=min(jump.lost, round(first - median(full)))))
+    return found
+
+
 def _returns(steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[tuple[int, list[int]]]:
     """Each return of a group to a partition: the offset of its first commit, and how far this commit and the following
     commits of the backlog went."""
@@ -72,6 +97,6 @@ def _returns(steps: Steps, left_ms: Sequence[int], times: float) -> Iterator[tup
     limit = max(times * median(distances), 2) if distances else 0
     for at, (before, after) in enumerate(steps):
         left = bisect_left(left_ms, before.from_ms or 0)
-        if left < len(left_ms) and left_ms[left] <= (after.from_ms or 0):
+        if left < len(left_ms) and left_ms[left] < (after.from_ms or 0):
             backlog = takewhile(lambda distance: distance > limit, distances[at + 1 :])
             yield after.offset, [distances[at], *backlog]

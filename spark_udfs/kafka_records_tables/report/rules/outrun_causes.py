@@ -10,6 +10,7 @@ from kafka_records_tables.report.facts.commit_jumps import Jump
 from kafka_records_tables.report.facts.deleted_while_away import away_before, emptied_events
 from kafka_records_tables.report.facts.group_facts import ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
+from kafka_records_tables.report.facts.retention_changes import OF_TOPIC, where_set
 from kafka_records_tables.report.report_parts import Evidence, NextStep
 from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, length, shown
@@ -49,7 +50,8 @@ def deleted_by(
     inside = () if deletions.has_one_replica is False else deletions.inside_files
     at_size = () if deletions.at_size is None else (deletions.at_size,)
     # Records that were unread when the member left may already have been old.
-    too_short = _too_short(jumps, deletions.retention_ms)
+    by_age = where_set(context, topic)
+    too_short = _too_short(jumps, deletions.retention_ms, by_age)
     size = deletions.size
     causes = {
         "too_slow": Verdict(
@@ -87,8 +89,7 @@ def deleted_by(
         )
     if away:
         causes["away"] = Verdict(
-            f"{shown(group)} was away, and the retention of {shown(topic)} (retention.ms) deleted what it had not "
-            "read.",
+            f"{shown(group)} was away, and the retention of {shown(topic)} ({by_age}) deleted what it had not " "read.",
             evidence_for=(away,),
             evidence_against=(*inside, *at_size),
             refuted_by=never_old or too_short,
@@ -118,7 +119,7 @@ def deleted_by(
     if deletions.is_for_ever:
         return " The topic deletes no record by its age (retention.ms is -1).", causes
     known = deletions.retention_ms
-    return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+    return "" if known is None else f" The topic keeps records for {length(known)} ({by_age}).", causes
 
 
 def _sizes(context: RuleContext, topic: str) -> tuple[Evidence, ...]:
@@ -132,21 +133,24 @@ def _sizes(context: RuleContext, topic: str) -> tuple[Evidence, ...]:
     return (Evidence(f"a partition has {records // len(logs)} records now, of {each} on average"),)
 
 
-def _too_short(jumps: list[Jump], retention_ms: int | None) -> Evidence | None:
+def _too_short(jumps: list[Jump], retention_ms: int | None, by_age: str) -> Evidence | None:
     """The fact that an absence before a jump was shorter than the time for which the topic keeps records."""
     waits = [each.after.from_ms - each.before_ms for each in jumps if each.after.from_ms and each.before_ms]
     shortest = min(waits, default=None)
     if shortest is None or retention_ms is None or shortest >= retention_ms:
         return None
     return Evidence(
-        f"it jumped {length(shortest)} after it had committed the offset before, and retention.ms is "
+        f"it jumped {length(shortest)} after it had committed the offset before, and {by_age} is "
         f"{length(retention_ms)}"
     )
 
 
 def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
+    is_own = name != OF_TOPIC or where_set(context, topic) == OF_TOPIC
+    what = "Raise" if is_own else f"{where_set(context, topic)} holds for {shown(topic)}: set"
+    what += f" {name} of {shown(topic)}" if is_own else f" a {name} of its own"
     return context.ask_kafka(
-        f"Raise {name} of {shown(topic)} {why} here), so that no more records are lost",
+        f"{what} {why} here), so that no more records are lost",
         "kafka-configs",
         "--alter",
         *option("--topic", topic),

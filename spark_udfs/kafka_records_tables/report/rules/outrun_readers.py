@@ -21,9 +21,10 @@ from kafka_records_tables.report.facts.commit_jumps import (
     was_outrun,
 )
 from kafka_records_tables.report.facts.deleted_while_away import away_before, emptied_events, over_deleted
-from kafka_records_tables.report.facts.first_reads import without_first_reads
+from kafka_records_tables.report.facts.first_reads import without_first_reads, without_polls
 from kafka_records_tables.report.facts.group_facts import MOST_GROUPS, commit_spans, ends_of_topic
 from kafka_records_tables.report.facts.log_deletions import log_deletions
+from kafka_records_tables.report.facts.retention_changes import retention_at, retention_changes
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, ReportFinding, Rows
@@ -40,6 +41,8 @@ from kafka_records_tables.report.rule_context import (
 )
 from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
 from kafka_records_tables.report.rules.outrun_causes import EARLY, deleted_by
+from kafka_records_tables.report.rules.shortened_retention import CAUSE as SHORTENED
+from kafka_records_tables.report.rules.shortened_retention import with_changed_retention
 from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
 from kafka_records_tables.topics import OFFSETS
 
@@ -194,7 +197,18 @@ def _jumps_after_absence(
     if deletions.retention_ms is None or deletions.never_by_age is not None:
         return []
     logs = {each["partition"]: each for each in context.look(LOG_SIZES, topic=topic).to_pylist()}
-    return over_deleted(context, back, steps, logs, deletions.retention_ms)
+    changes = retention_changes(context, topic)
+    by_retention: dict[int | None, list[Jump]] = {}
+    for each in back:
+        then = retention_at(changes, each.after.from_ms or 0, deletions.retention_ms)
+        by_retention.setdefault(then, []).append(each)
+    over = [
+        jump
+        for retention, own in by_retention.items()
+        if retention is not None
+        for jump in over_deleted(context, own, steps, logs, retention)
+    ]
+    return without_polls(over, steps, emptied, context.limit(f"{KIND}.times"))
 
 
 def _largest_file(context: RuleContext, row: dict[str, Any]) -> int:
@@ -213,7 +227,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     lasts = max(until - since, 1)
     a_minute = (
         round(sum(each.lost for each in jumps) * MINUTE_MS / lasts)
-        if len(jumps) > 2 and lasts >= 10 * SECOND_MS
+        if _moments(jumps) > 2 and lasts >= 10 * SECOND_MS
         else None
     )
     speed = f", about {counted(a_minute, 'record')} a minute" if a_minute else ""
@@ -293,7 +307,13 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         measured={"lost": lost, "jumps": len(jumps)},
         thresholds=context.limits_of(f"{KIND}.commits", f"{KIND}.times"),
     )
-    return Incident(finding, lost, causes)
+    return with_changed_retention(context, group, topic, jumps, Incident(finding, lost, causes))
+
+
+def _moments(jumps: list[Jump]) -> int:
+    """The number of moments at which a group jumped: when it comes back, it jumps in all its partitions."""
+    times = [each.after.from_ms or 0 for each in jumps]
+    return 1 + sum(later - earlier > SECOND_MS for earlier, later in pairwise(times))
 
 
 def _ask_for_settings(context: RuleContext, case: dict[str, Any]) -> str | None:
@@ -314,6 +334,7 @@ if a first commit may be one, the loss has bounds.""",
     find=_find,
     listing=Rows("lag", ("problem=below_log_start",)),
     causes=(
+        SHORTENED,
         PossibleCause(
             "too_much",
             "the topic is limited in size, and the group is slower, or was away",

@@ -1,0 +1,84 @@
+"""How long a topic keeps records, where that is set, and when it was changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.report.facts import config_changes
+from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_records_tables.report.rule_context import RuleContext
+
+OF_TOPIC: Final = "retention.ms"
+OF_BROKERS: Final = "log.retention.ms"
+_FOR_EVER: Final = 2**63 - 1
+"""The value of a retention that is not limited (-1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionChange:
+    """A change of how long a topic keeps records."""
+
+    name: str
+    """The config that was changed: the topic's own, or that of all brokers, if the topic has none."""
+    value: str | None
+    """Its value since; None if it was removed."""
+    value_before: str | None
+    """Its value before; None if it was not set."""
+    ms: int | None
+    """How long the topic keeps records since; None if that is in the properties file of a broker, or Kafka's
+    default."""
+    before_ms: int | None
+    """The same before the change."""
+    at_ms: int | None
+    """The time of the change; None if only a checkpoint shows it."""
+    log_offset: int
+
+
+def where_set(context: RuleContext, topic: str) -> str:
+    """The config by which a topic keeps records, in words: its own, unless only that of all brokers is known."""
+    own = cluster_settings(context).configs.get((config_changes.TOPIC, topic), {})
+    is_known = cluster_settings(context).topic_setting(topic, OF_TOPIC) is not None
+    return f"{OF_BROKERS} of all brokers" if is_known and OF_TOPIC not in own else OF_TOPIC
+
+
+def retention_changes(context: RuleContext, topic: str) -> list[RetentionChange]:
+    """The changes in the order of the metadata log; empty if they do not lead to the present value, because a topic of
+    this name was deleted meanwhile."""
+    if cluster_settings(context).topic_setting(topic, OF_TOPIC) is None:
+        return []
+    kinds = {(config_changes.TOPIC, topic, OF_TOPIC), (config_changes.BROKER, "", OF_BROKERS)}
+    values: dict[str, str | None] = {}
+    found: list[RetentionChange] = []
+    for row in context.look(config_changes.TABLE).to_pylist():
+        if (row["resource_type"], row["resource_name"], row["name"]) not in kinds:
+            continue
+        before = _in_force(values)
+        values[row["name"]] = row["value"]
+        now = _in_force(values)
+        if now != before:
+            place = row["at_timestamp_ms"], row["log_offset"]
+            found.append(RetentionChange(row["name"], row["value"], row["before"], _ms(now), _ms(before), *place))
+    is_whole = not found or _in_force(values) == cluster_settings(context).topic_setting(topic, OF_TOPIC)
+    return found if is_whole else []
+
+
+def retention_at(changes: Sequence[RetentionChange], at_ms: int, present_ms: int | None) -> int | None:
+    """How long a topic kept records at a moment; None if no record shows it."""
+    if not changes:
+        return present_ms
+    earlier = [each for each in changes if each.at_ms is None or each.at_ms <= at_ms]
+    return earlier[-1].ms if earlier else changes[0].before_ms
+
+
+def _in_force(values: dict[str, str | None]) -> str | None:
+    own = values.get(OF_TOPIC)
+    return values.get(OF_BROKERS) if own is None else own
+
+
+def _ms(text: str | None) -> int | None:
+    return _FOR_EVER if text == "-1" else int(text) if text is not None and text.isdigit() else None
