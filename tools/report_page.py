@@ -41,10 +41,10 @@ kafka-records report /var/lib/kafka/data --fail-on high                    # exi
 from kafka_records_tables import read_report
 
 report = read_report("tests/data/topics/kafka-4.3/segments")
-[(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
-# [('high', 'share_records_archived', ('ticket-classifiers',)), ('moderate', 'topic_recreated', ('price-checks',))]
+[(finding.level.word, finding.kind, finding.group_ids[0]) for finding in report.findings][:2]
+# [('high', 'share_records_archived', 'ticket-classifiers'), ('moderate', 'share_offsets_reset', 'archive-pickers')]
 report.findings[1].rows[0].table
-# 'regressions'
+# 'share_partitions'
 ```
 
 `--group G` limits the report to a group, and `--topic-filter 'orders*'` to these topics and the groups that have a row

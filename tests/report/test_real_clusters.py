@@ -154,6 +154,16 @@ CONCLUDED = {
         ("offsets_rewound",),
         ("seek", "by a tool", "replica that lacked"),
     ),
+    "19": Concluded(
+        "share_offsets_reset",
+        "altered_by_request",
+        1795885683681,
+        {"records_lost": 475, "records_repeated": 0, "partitions": 3},
+        "notices.outbound-0 211 to 362; notices.outbound-1 218 to 372; notices.outbound-2 220 to 387",
+        ["sms-sender"],
+        never=("auto.offset.reset", "rejected", "archived", "retention"),
+        steps=("--offset 211 --max-messages 152", "stop the members, and move the start offsets back"),
+    ),
     "dead_instance_transaction-1": Concluded(
         "transaction_of_dead_instance",
         "instance_died",

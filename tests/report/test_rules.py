@@ -43,6 +43,7 @@ INCIDENTS = {
     "deleted_before_read",
     "compacted_before_read",
     "share_records_archived",
+    "share_offsets_reset",
     "crash_loop",
     "partitions_not_given_up",
     "transaction_of_dead_instance",

@@ -253,6 +253,13 @@ class LogEnds:
         before = samples[at - 1]["offset"] + 1 if at else row["log_start_offset"] or 0
         return int(before if exact_from is not None and exact_from <= before else samples[at]["offset"] + 1)
 
+    def last_ms_before(self, place: Place, offset: int) -> int | None:
+        """The latest known time of the records below an offset; None if none of them is known."""
+        row = self._rows.get(place)
+        samples = () if row is None else row["samples"] or ()
+        at = bisect_left(samples, offset, key=lambda each: each["offset"])
+        return int(samples[at - 1]["timestamp_ms"]) if at else None
+
     def latest(self, place: Place) -> tuple[int, int] | None:
         """The latest timestamp among the samples of a log, and its offset; None if there are none."""
         row = self._rows.get(place)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow.compute as pc
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
 """The columns of rows that such tables need."""
-_PICKED: Final = {SNAPSHOT: ("start_offset",), UPDATE: ("start_offset",)}
 
 
 class ShareStateReader(RecordReader):
     """Passes the records of share state to `take_state`, in log order."""
+
+    picked: ClassVar[Mapping[str, tuple[str, ...]]] = {SNAPSHOT: ("start_offset",), UPDATE: ("start_offset",)}
+    """The fields of values that `take_state` gets."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, "share_group_state", RECORDS, "not used: its share partition is unknown")
@@ -35,11 +37,11 @@ class ShareStateReader(RecordReader):
         if records.num_rows:
             found = DecodedRecords(records, self.schemas)
             batches = batches_of(found, self.types)
-            for event in events(found, _PICKED):
+            for event in events(found, self.picked):
                 self.take_state(event, batches.get(event.offset, ()))
         return ()
 
     def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
         """Take a record with its batches. The key of the event has group id, topic id and partition; its value has the
-        start offset, and is None for a tombstone."""
+        `picked` fields, and is None for a tombstone."""
         raise NotImplementedError
