@@ -37,6 +37,7 @@ def report(segments: Path) -> Report:
 def test_the_captured_topic_has_what_its_readme_tells(report: Report) -> None:
     assert [(each.level, each.kind, each.group_ids) for each in report.findings if each.level > Level.NOTE] == [
         (Level.HIGH, "share_records_archived", ("ticket-classifiers",)),
+        (Level.MODERATE, "share_offsets_reset", ("archive-pickers",)),
         (Level.MODERATE, "topic_recreated", ("price-checks",)),
         (Level.MODERATE, "offsets_reset", ("payments-settlement",)),
         (Level.MODERATE, "offsets_rewound", ("заказы-экспорт",)),
@@ -95,6 +96,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
         "MODERATE",
         "MODERATE",
         "MODERATE",
+        "MODERATE",
     ]
     assert " ".join(ran.lines).endswith(" or use --bootstrap (--details shows causes, evidence and all steps)")
 
@@ -104,14 +106,14 @@ def test_the_command_prints_details(segments: Path) -> None:
     assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group archived records that no consumer accepted"
     assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
-        "  shown by __consumer_offsets-1, offset 87",
+        "  shown by __share_group_state-1, offset 21; __share_group_state-2, offset 30",
     ]
     assert (
         "while reading: the log: the number of partitions is unknown for __consumer_offsets, __share_group_state,"
         in [*ran.lines]
     )
     assert " ".join(ran.lines).endswith(
-        "8 findings: 1 high, 3 moderate, 4 note; whether groups keep up is not judged where the log of the topic is "
+        "9 findings: 1 high, 4 moderate, 4 note; whether groups keep up is not judged where the log of the topic is "
         "not in the source, for 78 of 78 committed partitions: read whole data directories, or use --bootstrap"
     )
     assert ran.err == "read 979 records and 9 transaction markers in 43 files of 11 partitions\n"
