@@ -295,7 +295,10 @@ def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
         for name in _exported(file):
             if name in modules:
                 other = modules[name][0]
-                text = f"{file.spec.name} gives {name}, which the module {name} of {other.spec.name} in {other.path}"
+                text = (
+                    f"{file.spec.name} would export {name}, which the module {name} of {other.spec.name} in "
+                    f"{other.path}"
+                )
                 file.spec.report("name", f"{text} would hide")
 
 

@@ -95,7 +95,7 @@ def test_an_empty_source_is_not_the_current_directory(arguments: tuple[str, ...]
 
 def test_only_other_topics(tmp_path: Path) -> None:
     write_segment(tmp_path, FIRST, folder="orders-0")
-    message = f"{tmp_path}: only orders here, but none of the coordinators' topics {COORDINATORS}"
+    message = f"{tmp_path}: contains only orders, but none of the coordinators' topics {COORDINATORS}"
     assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {message}\n")
 
 

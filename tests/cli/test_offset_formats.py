@@ -122,7 +122,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path, fo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("groups",), "--format reset-offsets is for current_offsets, not for groups"),
+        (("groups",), "--format reset-offsets works only with current_offsets, not with groups"),
         (
             ("current_offsets", "--columns", "topic"),
             "--columns: --format reset-offsets has its own columns: leave out --columns",

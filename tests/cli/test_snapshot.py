@@ -203,7 +203,7 @@ def test_a_topic_that_no_coordinator_has(tmp_path: Path, segments: str, kept: st
     shutil.copytree(Path(segments) / "__transaction_state-0", tmp_path / "data" / "orders-0")
     ran = run("snapshot", str(tmp_path / "data"), "--output", kept)
     assert ran.status == 2
-    assert "only orders here, but none of the coordinators' topics" in ran.err
+    assert "contains only orders, but none of the coordinators' topics" in ran.err
     assert ran.err.endswith("; to keep another topic, use --topic NAME\n")
     assert run("snapshot", str(tmp_path / "data"), "--output", kept, "--topic", "orders").lines == [
         "orders: 8 records and 0 transaction markers added in 1 of 1 partition"

@@ -278,21 +278,27 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a consumer group with a target": (_group_of("Consumer"), "but 1 target assignment is still in it"),
     "a share group with a target": (_group_of("Share"), "but 1 target assignment is still in it"),
     "a streams group with a target": (_group_of("Streams"), "no tombstone of its epoch"),
-    "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, but another member has it at epoch 2"),
-    "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, but another member has it at epoch 2"),
+    "a partition taken at the same epoch": (
+        _taken(2, after=2),
+        "at epoch 2, but another member has had it since epoch 2",
+    ),
+    "a partition taken at an earlier epoch": (
+        _taken(1, after=2),
+        "at epoch 1, but another member has had it since epoch 2",
+    ),
     **{
         f"a partition taken by the first records{after}": (
             _taken_at_first(has_commits=has_commits),
-            "at epoch 2, but another member has it at epoch 2",
+            "at epoch 2, but another member has had it since epoch 2",
         )
         for after, has_commits in (("", False), (" after commits", True))
     },
     "a partition taken at a later epoch": (_taken(3, after=2), None),
-    "an update of who had it": (_taken_and_touched, "at epoch 2, but another member has it at epoch 3"),
+    "an update of who had it": (_taken_and_touched, "at epoch 2, but another member has had it since epoch 3"),
     "a partition that comes back": (_given_up, None),
     "a partition twice with one member": (
         _given_and_to_be_given_up,
-        "at epoch 2, but another member has it at epoch 2",
+        "at epoch 2, but another member has had it since epoch 2",
     ),
 }
 """By name: the function that plants the conflict, and the end of its detail; None if the log loads."""

@@ -123,7 +123,7 @@ def _check_version_notes(notes: NotesSpec, specs: Mapping[str, MessageSpec], com
         for versions in before:
             both = versions.intersect(note.versions)
             if both:
-                note.report("versions", f"there is already a note about {note.message} {both}")
+                note.report("versions", f"there is already a note about versions {both} of {note.message}")
         before.append(note.versions)
 
 

@@ -40,7 +40,7 @@ def chosen_logs(
         if not chosen and not lacking:
             names = ", ".join(topics[:_MOST_NAMED])
             more = f" and {len(topics) - _MOST_NAMED} more" if len(topics) > _MOST_NAMED else ""
-            raise CommandError(f"{source.name}: only {names}{more} here, but none of {catalog.text}")
+            raise CommandError(f"{source.name}: contains only {names}{more}, but none of {catalog.text}")
         logs = logs_of_topics(source, chosen, lacking, tell)
     except LogSourceError as error:
         raise CommandError(with_hint(error)) from None

@@ -27,8 +27,8 @@ def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = 
         type=_pattern,
         default=[],
         metavar="GLOB",
-        help=f"{about_topics} whose name matches this pattern of *, ? and [...]; may be repeated (a [ without "
-        f"its ] is literal, and no topic name has one)",
+        help=f"{about_topics} whose name matches this pattern of *, ? and [...]; may be repeated (a [ without a "
+        "matching ] is literal, but no topic name has one)",
     )
 
 

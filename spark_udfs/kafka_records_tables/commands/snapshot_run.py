@@ -69,7 +69,8 @@ class SnapshotRun:
         if not topics and not lacking:
             names = ", ".join(there)
             raise CommandError(
-                f"{source.name}: only {names} here, but none of {catalog.text}; to keep another topic, use --topic NAME"
+                f"{source.name}: contains only {names}, but none of {catalog.text}; to keep another topic, use "
+                "--topic NAME"
             )
         return topics
 

@@ -347,7 +347,7 @@ def _check_format(table: Table, options: argparse.Namespace) -> None:
     if options.format not in OFFSET_FORMATS:
         return
     if table.name != "current_offsets":
-        raise UsageError(f"--format {options.format} is for current_offsets, not for {table.name}")
+        raise UsageError(f"--format {options.format} works only with current_offsets, not with {table.name}")
     if options.columns:
         raise UsageError(f"--columns: --format {options.format} has its own columns: leave out --columns")
 

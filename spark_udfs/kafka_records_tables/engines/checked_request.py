@@ -93,7 +93,7 @@ def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[d
     ValueError if a table is named twice or none is named."""
     names = [table.name for table in tables]
     if not names:
-        raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")
+        raise ValueError(f"no table is requested: choose from {', '.join(TABLES)}")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"the table {name} is requested twice")

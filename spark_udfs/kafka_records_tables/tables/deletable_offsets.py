@@ -38,7 +38,7 @@ TABLE: Final = Table(
         Column("metadata", "string", "metadata that the client stored with the offset"),
         Column("is_deletable", "bool", "whether a broker deletes it on request; null if unknown"),
         Column("reason", "string", "why it is deletable or not, such as no_members or subscribed"),
-        Column("error", "string", "error that a broker returns; null if it deletes"),
+        Column("error", "string", "error that a broker returns on request; null if it deletes"),
         Column(
             "is_pending",
             "bool",

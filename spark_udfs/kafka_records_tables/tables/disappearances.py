@@ -50,7 +50,7 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "words for what the log shows, each with the offset of the record that shows it",
+            "what the log shows, as words, each with the offset of the record that shows it",
         ),
         *timestamps("log", "when the record was written"),
         Column("write_offset", "int64", "offset of the first record of the same write"),

@@ -27,7 +27,7 @@ TABLE: Final = Table(
         Column(
             "state",
             "string",
-            "group state in the broker's spelling; null if the record that holds it cannot be decoded",
+            "state of the group, as brokers spell it; null if the record that holds it cannot be decoded",
             ("Empty", "Stable", "Assigning", "Reconciling", "NotReady"),
         ),
         Column(

@@ -123,8 +123,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "what unread_timestamp is: the time of the record, of its batch, or when another group had consumed it "
-            "(commits); null if unread_timestamp is null",
+            "what unread_timestamp is: the time of the record (record), of its batch (batch), or by which another "
+            "group had consumed it (commits); null if unread_timestamp is null",
             ("record", "batch", BY_COMMITS),
         ),
         Column(

@@ -36,13 +36,14 @@ TABLE: Final = Table(
         Column("topic", "string", "name of the topic"),
         Column("partition", "int32", "partition of the topic"),
         Column("segments", "int64", "number of files with records; null if the source has no files"),
-        Column("bytes", "int64", "bytes of the files with records; null if the source has no files"),
+        Column("bytes", "int64", "total bytes of the files with records; null if the source has no files"),
         Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
             "records_to_load",
             "int64",
-            "records and transaction markers that a coordinator reads before it answers; null for users' topics",
+            "number of records and transaction markers that a coordinator reads before it answers; null for users' "
+            "topics",
         ),
         Column(
             "superseded",
@@ -54,7 +55,7 @@ TABLE: Final = Table(
             "int32",
             "superseded records as a percentage of all records, rounded down; null if there are none",
         ),
-        Column("tombstones", "int64", "tombstones that are not superseded"),
+        Column("tombstones", "int64", "number of tombstones that are not superseded"),
         Column(
             "cleaner_offset",
             "int64",

@@ -16,7 +16,7 @@ TABLE = Table(
         Column("topic", "string", "name of the topic"),
         Column("topic_id", "string", "id of the topic, 22 characters; null if the source has none"),
         Column("partition", "int32", "partition of the topic"),
-        Column("leader", "int32", "broker that leads the partition; -1 for none"),
+        Column("leader", "int32", "broker that leads the partition; -1 if there is none"),
         Column("replicas", "list<int32>", "brokers that hold the partition, the preferred leader first"),
         Column("isr", "list<int32>", "replicas that are in sync"),
         Column("elr", "list<int32>", "eligible leader replicas"),

@@ -33,7 +33,7 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "words for what the log shows, each with the offset of the record that shows it",
+            "what the log shows, as words, each with the offset of the record that shows it",
         ),
         Column("state_epoch", "int32", "state epoch of the deleted state; null if the log does not have it"),
         Column(

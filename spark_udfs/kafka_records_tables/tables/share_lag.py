@@ -45,7 +45,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "what unread_timestamp is: the time of the record, or of its batch; null if unread_timestamp is null",
+            "what unread_timestamp is: the time of the record (record) or of its batch (batch); null if "
+            "unread_timestamp is null",
             ("record", "batch"),
         ),
         Column(

@@ -189,7 +189,7 @@ class LoadingGroups:
             if since is not None and since >= epoch:
                 raise _RefusedError(
                     f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {epoch}, but "
-                    f"another member has it at epoch {since}"
+                    f"another member has had it since epoch {since}"
                 )
             self.bug = self.bug if since is None else PARTITION_EPOCHS
             owned[place] = epoch
