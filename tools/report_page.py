@@ -28,7 +28,7 @@ _HEAD = """\
 <!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
 
 The report says what is wrong in the coordinators' topics, when it began, how certain that is, which records show it,
-and what to do next, with the command. You need not know the tables.
+and what to do next, with the command.
 
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs attention
@@ -155,8 +155,6 @@ case $status in
     0 | 3) mv "$next" "$last" ;;
 esac
 ```
-
-[incidents.md](incidents.md) shows how often the report is right.
 
 ## Kinds of findings
 

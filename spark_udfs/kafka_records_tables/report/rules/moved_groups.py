@@ -40,7 +40,7 @@ _MOST_NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """When the number of partitions was changed, and since when coordinators have used the new one."""
+    """When the number of partitions was changed, and when coordinators began to use it."""
 
     before: int | None
     since_ms: int | None
