@@ -1,9 +1,9 @@
 """Replaces the files of a folder so that an interrupted run does no harm.
 
-New files are first written into a separate folder inside the target folder. Only when all of them are complete are they
-renamed to their places. So a full disk, a name that is too long or a killed process leaves the old files unchanged.
-Between the first and the last rename the folder contains both new and old files, each of them complete; if a run is
-interrupted there, the next run fixes it. A lock of the operating system keeps other runs out. The lock ends with its
+New files are first written into a separate folder inside the target folder. They are renamed to their final paths only
+when all of them are complete. So a full disk, a name that is too long or a killed process leaves the old files
+unchanged. Between the first and the last rename, the folder contains both new and old files, each of them complete; if
+a run is interrupted there, the next run fixes it. An operating system lock keeps other runs out. The lock ends with its
 process.
 """
 
@@ -24,11 +24,10 @@ if sys.platform != "win32":
     import fcntl
 
 STAGING: Final = ".kafka-records-codegen"
-"""The folder into which new files are written. If it exists when a run begins, it is left over from a run that was
-killed."""
+"""The folder into which new files are written. If it exists when a run begins, a killed run left it behind."""
 
 PATIENCE: Final = 60.0
-"""How many seconds to wait for another run. A run takes a few seconds."""
+"""How many seconds to wait for another run, which takes a few seconds."""
 
 _PAUSE: Final = 0.05
 
@@ -38,17 +37,17 @@ _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 
 class Busy(OSError):
-    """Another run has locked the folder for longer than `PATIENCE`."""
+    """Another run has held the lock on the folder for longer than `PATIENCE`."""
 
 
 @contextmanager
 def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Keep all other runs out of `folder`; unless `to_write`, only runs that write to it. Calls `when_waiting` once if
-    it has to wait.
+    """Keep other runs out of `folder`: all of them with `to_write`, otherwise only those that write. Calls
+    `when_waiting` once if it has to wait.
 
     Yields whether the folder exists; a missing one is created if `to_write`. A folder that does not exist cannot be
-    locked, and another run may create it at any time: use the yielded value instead of checking again. The lock is
-    advisory, works between processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE`
+    locked, and another run may create it at any time, so use the yielded value instead of checking again. The lock is
+    advisory, works between processes on one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE`
     seconds.
     """
     handle = None if sys.platform == "win32" else _lock(folder, to_write, when_waiting)
@@ -62,7 +61,7 @@ def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | Non
 if sys.platform != "win32":
 
     def _lock(folder: Path, to_write: bool, when_waiting: Callable[[], None] | None) -> int | None:
-        """The folder, open and locked; None if it does not exist."""
+        """The folder, opened and locked; None if it does not exist."""
         kind = (fcntl.LOCK_EX if to_write else fcntl.LOCK_SH) | fcntl.LOCK_NB
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -104,7 +103,7 @@ def _is_still(handle: int, folder: Path) -> bool:
 
 
 def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: Sequence[str]) -> None:
-    """Write the `files` listed in `names`, by their paths below `folder`, and only then delete the `old` ones.
+    """Write the `files` listed in `names`, by path below `folder`, and only then delete the `old` ones.
 
     Folders that become empty are deleted too. Raises OSError; its text says whether anything was changed.
     """
@@ -142,8 +141,8 @@ def _stage(path: Path, content: bytes, target: Path) -> None:
 
 @contextmanager
 def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
-    """To errors inside the block, add the name of a file (the argument of the yielded function) and the
-    `consequence`."""
+    """Adds the name of a file (the argument of the yielded function) and the `consequence` to errors inside the
+    block."""
     target = None
 
     def at(path: Path) -> Path:
@@ -159,7 +158,7 @@ def _named(consequence: str) -> Iterator[Callable[[Path], Path]]:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove the staging folder, and folders that contain no file except compiled Python."""
+    """Remove the staging folder, and folders with no files except compiled Python."""
     shutil.rmtree(folder / STAGING, ignore_errors=True)
     for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
         inside = [item for item in path.iterdir() if item.name != "__pycache__"]

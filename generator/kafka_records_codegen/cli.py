@@ -58,7 +58,7 @@ _TAKEN: Final = frozenset(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status (see `_EXAMPLES`)."""
+    """Run the command. Returns the exit status (see `_EXAMPLES`)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> Model | None:
-    """The model of the specs. If they are rejected, None; their problems are printed."""
+    """The model of the specs. If they are rejected, None, and their problems are printed."""
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_runtime.errors import plural
@@ -139,7 +139,7 @@ def _load(options: argparse.Namespace) -> Model | None:
 
 
 def _note_long_modules(out: Path, files: dict[str, str]) -> None:
-    """Print the names of very long modules. They work, so this is only a note, and --strict accepts them."""
+    """Print the names of very long modules. They work, so this is only a note, which --strict accepts."""
     from kafka_records_codegen.generate import long_modules
     from kafka_records_codegen.python.codecs import MOST_LINES
     from kafka_records_runtime.text.printable import printable
@@ -183,7 +183,7 @@ def _generate(model: Model, options: argparse.Namespace) -> dict[str, str]:
 
 
 def _own_pages(package: str) -> Path | None:
-    """The folder docs/reference, if it contains reference pages of this package: `generate` refers to them even without
+    """The folder docs/reference, if it contains reference pages of this package. `generate` refers to them even without
     --docs."""
     from kafka_records_codegen.text.mark import Mark
     from kafka_records_codegen.tree import read_mark
@@ -263,7 +263,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 _RANKS: Final = ("bytes", "readers", "early-access", "versions", "names", "adds", "words")
-"""The ranks of changes, as in `evolution.change_rules`, which is imported only by the subcommand `compare`."""
+"""The ranks of changes, as in `evolution.change_rules`, which only the subcommand `compare` imports."""
 
 _COMPARE_EXAMPLES = """OLD and NEW are each one of
   a folder of specs            message_specs
@@ -408,7 +408,7 @@ def _path(text: str) -> Path:
 
 
 class _Version(argparse.Action):
-    """Look up the version only when it is requested."""
+    """Looks up the version only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version

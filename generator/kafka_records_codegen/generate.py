@@ -17,7 +17,7 @@ from kafka_records_codegen.text.page import Links, Package
 class Product:
     """One kind of generated file.
 
-    `writes` are patterns of `fnmatch` for the paths that it may write below the folder of its `tree`. `made_from` names
+    `writes` are `fnmatch` patterns for the paths that it may write below the folder of its `tree`. `made_from` names
     the part of the model that determines the content of the files. `generate` returns the files: text by path.
     """
 
@@ -48,7 +48,7 @@ def generate(
 ) -> dict[str, str]:
     """The whole generated package for `model`, imported as `package`: text by path below it, sorted by path.
 
-    `docs` is the folder of the reference pages as written in docstrings; without it they do not mention pages.
+    `docs` is the folder of the reference pages as written in docstrings; without it, docstrings do not mention pages.
     """
     return _tree("codecs", model, Package(package, docs), products)
 
@@ -59,7 +59,7 @@ def generate_docs(model: Model, package: str, links: Links | None = None) -> dic
 
 
 def long_modules(files: Mapping[str, str]) -> dict[str, int]:
-    """The number of lines of modules that are too long to read, by path, the longest first.
+    """The line counts of modules that are too long to read, by path, the longest first.
 
     Only a message with very many fields or layouts leads to such a module.
     """

@@ -44,16 +44,16 @@ def load(
     If Kafka's generator accepts something that is probably a mistake, a warning is appended to `warnings`. If `strict`
     is set, it is a violation.
 
-    With `older_dialect`, what Kafka's generator rejects today but specs of releases before 4.0 contain is accepted too:
-    a message without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and
-    requests may name the listener `zkBroker` (up to 3.9).
+    With `older_dialect`, constructs that Kafka's generator rejects today but that specs of releases before 4.0 contain
+    are also accepted: a message without `flexibleVersions` has none (2.8), text after the end of the message is ignored
+    (2.8), and requests may name the listener `zkBroker` (up to 3.9).
     """
     return load_with_specs(specs_dir, older_dialect=older_dialect, strict=strict, warnings=warnings).model
 
 
 @dataclass(frozen=True)
 class LoadedSpecs:
-    """A model, and by name the specs from which it was made, with the places of all their parts. Retired specs are
+    """A model, and by name the specs from which it was built, with the places of all their parts. Retired specs are
     included."""
 
     model: Model
@@ -211,7 +211,7 @@ def _check_names(files: Iterable[SpecFile], by_name: dict[str, SpecFile]) -> Non
 def _check_api_keys(files: Sequence[SpecFile], complete: bool) -> None:
     """Check that each folder has one message per numbered type and `apiKey`, and a value for every key.
 
-    Something missing is reported only for a folder whose files could all be read (`complete`).
+    Missing messages are reported only if all files of the folder could be read (`complete`).
     """
     owners: dict[tuple[str, int], SpecFile] = {}
     for file in files:
@@ -260,7 +260,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
     for module, group in _modules(files):
         spec = group[0].spec
         first = modules.setdefault(module.lower(), group)
-        # Two messages with the same name are already reported.
+        # Two messages with the same name have already been reported.
         if first is not group and spec.name != first[0].spec.name:
             other = first[0]
             text = f"{spec.name} would become the module {module}, as does {other.spec.name} in {other.path}"
@@ -303,14 +303,14 @@ def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
 
 
 def _exported(file: SpecFile) -> tuple[str, ...]:
-    """The names that the packages of a folder export for a message: its constant and, if topics contain it, its Spark
+    """The names that a folder's packages export for a message: its constant and, if topics contain it, its Spark
     functions."""
     names = spark_names(file.spec.name)
     return names[:1] if file.spec.type in NOT_STORED else names
 
 
 def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
-    """The modules of a folder with the specs of each. The key and the value of a record share one."""
+    """The modules of a folder, each with its specs. The key and the value of a record share one."""
     groups: defaultdict[tuple[str, int | str], list[SpecFile]] = defaultdict(list)
     for file in files:
         spec = file.spec

@@ -1,7 +1,7 @@
-"""Writes a generated tree, and compares an existing one with its expected content.
+"""Writes a generated tree, and compares an existing tree with the expected content.
 
 The output folder belongs to the generator. A file in it is either written by this run, or was written by an earlier run
-for the same tree and package (and is deleted), or belongs to somebody else (and nothing is written).
+for the same tree and package (and is deleted), or belongs to somebody else (and then nothing is written).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kafka_records_runtime.errors import KafkaRecordsError, plural
 from kafka_records_runtime.text.printable import printable
 
 _LISTED: Final = 20
-"""The maximum number of files that a message lists; the others are only counted."""
+"""The maximum number of files to list in a message. The others are only counted."""
 
 
 class UntrackedFiles(KafkaRecordsError):
     """The output folder contains files that this run must neither replace nor delete: `paths` below it, sorted.
 
-    These are files that no run wrote, links, folders in the place of a generated file, and files of other trees and
-    packages; `marks` contains, by path, the mark of each file that belongs to another tree or package.
+    These are files that no run wrote, links, folders in place of a generated file, and files of other trees and
+    packages. `marks` contains, by path, the mark of each file that belongs to another tree or package.
     """
 
     def __init__(self, out: Path, paths: tuple[str, ...], wanted: Mark, marks: Mapping[str, Mark]) -> None:
@@ -78,8 +78,8 @@ class Comparison:
 def compare(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] | None = None) -> Comparison:
     """Compare the folder `out` with `files`, which all start with one mark. Compiled Python is ignored.
 
-    Links always belong to the user, wherever they lead, and so does a folder in the place of a file. Waits for a run
-    that is writing to the folder, as `write` does.
+    Links always belong to the user, wherever they lead, and so does a folder in place of a file. Like `write`, it waits
+    for a run that is writing to the folder.
     """
     mark = mark_of(files)
     with held(out, to_write=False, when_waiting=when_waiting) as is_there:
@@ -93,8 +93,8 @@ def write(out: Path, files: Mapping[str, str], when_waiting: Callable[[], None] 
 
     Raises UntrackedFiles, without writing or deleting anything, if the folder contains anything except files with this
     mark, and OSError if something cannot be read or written. `_replacing` describes the state of `out` after such an
-    error or a kill. Only one run at a time uses the folder. Others wait, and call `when_waiting` once; `Busy` is an
-    OSError too.
+    error or a kill. Only one run at a time uses the folder. Others wait, and call `when_waiting` once. `Busy` is also
+    an OSError.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
@@ -122,7 +122,7 @@ def mark_of(files: Mapping[str, str]) -> Mark:
 
 
 def read_mark(path: Path) -> Mark | None:
-    """The mark that the file at `path` starts with, if any."""
+    """The mark at the start of the file at `path`, if any."""
     with path.open("rb") as file:
         return Mark.read(file.read(LONGEST).decode("utf-8", "replace"))
 
@@ -137,7 +137,7 @@ def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Itera
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything below `folder`, by paths that start with `prefix`; nothing if the folder does not exist."""
+    """Everything below `folder`, with paths that start with `prefix`; nothing if the folder does not exist."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)

@@ -14,7 +14,7 @@ from kafka_records_runtime.errors import plural
 from kafka_records_runtime.text.printable import printable
 
 _LONGEST: Final = 60
-"""The maximum length of a description or comment that is shown."""
+"""The maximum length of a description or comment to show."""
 
 _BREAKS: Final = frozenset({Rank.BYTES, Rank.READERS, Rank.EARLY_ACCESS})
 
@@ -22,8 +22,8 @@ _QUIET: Final = frozenset({"same", "yes"})
 
 
 def as_text(comparison: SpecComparison, show: Rank = Rank.WORDS) -> Iterator[str]:
-    """The lines of the report: a heading for each rank, then each change with its place, its rule and its effects
-    downstream."""
+    """The lines of the report: a heading for each rank, followed by each change with its place, its rule and its
+    downstream effects."""
     explained: set[str] = set()
     for rank, changes in groupby(comparison.at_least(show), key=lambda change: change.rank):
         listed = list(changes)
@@ -94,7 +94,7 @@ def _differs(change: Change) -> str:
 
 
 def _first_difference(older: str, newer: str) -> int:
-    """The position at which the texts begin to differ, if it would be cut off; 0 otherwise."""
+    """The position where the texts begin to differ, if it would be cut off; otherwise 0."""
     if max(len(older), len(newer)) <= _LONGEST:
         return 0
     pairs = enumerate(zip(older, newer, strict=False))
@@ -103,7 +103,7 @@ def _first_difference(older: str, newer: str) -> int:
 
 
 def _short(text: str, start: int = 0) -> str:
-    """The text on one line. It begins at `start` if the text before it is too long to be shown."""
+    """The text on one line. It begins at `start` if the text before it is too long to show."""
     one_line = " ".join(text.split())
     if start > _LONGEST // 2:
         one_line = f"…{one_line[start:]}"
@@ -111,7 +111,7 @@ def _short(text: str, start: int = 0) -> str:
 
 
 def _effects(change: Change) -> Iterator[tuple[str, str]]:
-    """The downstream effects, without products that do not change."""
+    """The downstream effects, except those on unaffected products."""
     products = change.downstream
     if change.rank in _BREAKS and products == nothing():
         yield "products", "as before: attribute, column, Avro schema"

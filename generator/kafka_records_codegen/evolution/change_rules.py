@@ -1,6 +1,6 @@
-"""The rules by which two states of specs are compared: each has a name, a rank, a source and a sentence.
+"""The rules for comparing two states of specs. Each has a name, a rank, a source and a sentence.
 
-`RULES` is the whole list; docs/evolution.md shows it. The text of each change names the message or field that it is
+`RULES` is the whole list, which docs/evolution.md shows. The text of each change names the message or field that it is
 about.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Rank(Enum):
-    """How bad a change is; the worst rank comes first. The value is the name in the command and in its JSON."""
+    """How bad a change is, the worst rank first. The value is the name in the command and in its JSON."""
 
     BYTES = "bytes"
     READERS = "readers"
@@ -27,7 +27,7 @@ class Rank(Enum):
         return _TITLES[self]
 
     def is_at_least(self, other: Rank) -> bool:
-        """Whether this rank is as bad as `other`, or worse."""
+        """Whether this rank is at least as bad as `other`."""
         order = list(Rank)
         return order.index(self) <= order.index(other)
 
@@ -269,4 +269,4 @@ ATTRIBUTE: Final = Rule(
 )
 
 RULES: Final = tuple(value for value in list(globals().values()) if isinstance(value, Rule))
-"""All rules, in the order in which this module declares them: the worst first."""
+"""All rules in the order in which this module declares them, the worst first."""

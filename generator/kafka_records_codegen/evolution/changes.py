@@ -1,4 +1,4 @@
-"""The results of a comparison: changes, as values that a program can use."""
+"""The results of a comparison: changes as values for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SpecPlace:
 
 @dataclass(frozen=True)
 class DownstreamEffect:
-    """The effect of a change on one product: `text` describes it for people, `kind` for programs.
+    """The effect of a change on one product: `text` describes it for people, and `kind` for programs.
 
     `kind` is `same` or `yes` if nothing changes, and `message` if a whole message changes.
     """
@@ -39,9 +39,9 @@ class DownstreamEffect:
 class Downstream:
     """How a change affects programs that use decoded messages.
 
-    `python` is about the attribute of the class, `spark` about the column. `avro_backward` says whether the newer Avro
-    schema reads files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`,
-    `no`, `partly` if it depends on the values, or `default` if it reads a default instead of what was written.
+    `python` is about the attribute of the class, and `spark` about the column. `avro_backward` says whether the newer
+    Avro schema reads files of the older one, and `avro_forward` the reverse, both by fastavro's resolution rules:
+    `yes`, `no`, `partly` if it depends on the values, or `default` if it reads a default instead of what was written.
     `parquet` says how existing files with the column are read.
     """
 
@@ -58,9 +58,9 @@ class Change:
 
     `message` is its name in the newer state, or in the older one if it is gone. `field` is the path in Kafka's names
     (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state whose bytes show the
-    change or, if something was added or left out, the new versions. `older` and `newer` describe the two sides; empty
-    for a side that does not exist. If `early_access` is not empty, it says why users could not rely on the older
-    layout, and `rank` is the rank of early access.
+    change or, if something was added or left out, the new versions. `older` and `newer` describe the two sides; a side
+    that does not exist is empty. If `early_access` is not empty, it says why users could not rely on the older layout,
+    and `rank` is the rank of early access.
     """
 
     rule: Rule
@@ -77,7 +77,7 @@ class Change:
 
     @property
     def place(self) -> SpecPlace:
-        """The place in the newer state or, for something that is gone, in the older one."""
+        """The place in the newer state or, if something is gone, in the older one."""
         found = self.newer_place or self.older_place
         assert found is not None
         return found
@@ -101,8 +101,8 @@ class Change:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """All changes from one state to the other, the worst first. `left_out` names the messages that could not be
-    compared, because one side could not provide them."""
+    """All changes from one state to the other, the worst first. `left_out` names messages that could not be compared
+    because one side could not provide them."""
 
     older: str
     newer: str
@@ -117,12 +117,12 @@ class SpecComparison:
         return {rank: counted[rank] for rank in Rank}
 
     def at_least(self, rank: Rank) -> tuple[Change, ...]:
-        """The changes that are as bad as `rank`, or worse."""
+        """The changes that are at least as bad as `rank`."""
         return tuple(change for change in self.changes if change.rank.is_at_least(rank))
 
 
 def ranges(versions: Iterable[int]) -> tuple[Versions, ...]:
-    """Combine single versions into ranges, in ascending order."""
+    """Combine single versions into ranges, ascending."""
     found: list[Versions] = []
     for version in sorted(set(versions)):
         if found and found[-1].highest == version - 1:

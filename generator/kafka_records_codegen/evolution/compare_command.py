@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace, word: str, other: str) -> SpecSet | SpecErrors | None:
-    """One side, or the errors in its specs. If it cannot be read at all, None; this has been reported."""
+    """One side, or the errors in its specs. None if it cannot be read at all, which has been reported."""
     try:
         return read_spec_set(word, other, older_dialect=options.older_dialect, tell=_tell)
     except UnusableSpecs as error:

@@ -19,7 +19,7 @@ from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.versions import Versions
 
 _NUMBERED: Final = ("request", "response", "metadata")
-"""Types whose apiKey is unique across all folders. (The apiKey of a coordinator type is unique within a folder.)"""
+"""Types whose apiKey is unique across all folders. (For coordinator types, it is unique within a folder.)"""
 
 
 def compare(older: SpecSet, newer: SpecSet) -> SpecComparison:
@@ -35,7 +35,7 @@ def compare(older: SpecSet, newer: SpecSet) -> SpecComparison:
 
 
 def _sides(specs: SpecSet, absent: Iterable[str]) -> dict[str, Side]:
-    """The messages by name, except those in folders that are missing from one of the two states."""
+    """The messages by name, except those in folders that one of the two states lacks."""
     messages = {message.name: message for message in specs.loaded.model.messages}
     return {
         name: Side(specs, file, messages.get(name))
@@ -82,7 +82,7 @@ def _identity(side: Side, folder: str) -> tuple[str, int | None, str]:
 
 
 def _folders(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]) -> dict[str, str]:
-    """For each folder of the older state, the folder of the newer one that now contains most of its messages."""
+    """For each folder of the older state, the newer folder that now contains most of its messages."""
     counted = Counter((olds[old].file.folder, news[new].file.folder) for old, new in pairs.items())
     return {old: new for (old, new), _ in reversed(counted.most_common())}
 
@@ -90,9 +90,9 @@ def _folders(olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[
 def _split_keys(
     olds: Mapping[str, Side], news: Mapping[str, Side], pairs: Mapping[str, str]
 ) -> list[tuple[Side, Side]]:
-    """Keys that used to be versions of a key with another name: OffsetCommitKey of 4.0 covers the types 0 and 1.
+    """Keys that used to be versions of a key with another name. In 4.0, OffsetCommitKey covers the types 0 and 1.
 
-    Since 4.1, version 0 is a separate spec, LegacyOffsetCommitKey.
+    Since 4.1, version 0 has a separate spec, LegacyOffsetCommitKey.
     """
     found = []
     for old_name, new_name in pairs.items():

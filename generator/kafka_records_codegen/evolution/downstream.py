@@ -1,7 +1,7 @@
 """Describes how a change of a field affects decoded messages: attributes, columns, Avro schemas and files.
 
-All versions of a message share one class, one column and one Avro schema, so the bytes of a single version do not
-matter here.
+All versions of a message share a class, a column and an Avro schema, so the bytes of a single version do not matter
+here.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
     "smallint": ("int", "bigint", "double"),
     "int": ("bigint", "double"),
 }
-"""SQL type → the types that can hold all of its values."""
+"""For each SQL type, the types that can hold all of its values."""
 
 _INT32: Final = ("tinyint", "smallint", "int")
-"""SQL types that Parquet keeps in its type INT32."""
+"""SQL types that Parquet stores in its type INT32."""
 
 _PARQUET: Final[Mapping[str, str]] = {
     "widened": "files with {older} are read as {newer}",
@@ -43,12 +43,12 @@ _PARQUET: Final[Mapping[str, str]] = {
 _PROMOTED: Final = frozenset(
     {("int", "long"), ("int", "double"), ("long", "double"), ("string", "bytes"), ("bytes", "string")}
 )
-"""Avro type that was written → the types as which a reader may read it (fastavro's `match_types`)."""
+"""For each Avro type that was written, the types as which a reader may read it (fastavro's `match_types`)."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A field with its message, and its type in each product. `name` is its path in Python names."""
+    """A field with its message, and its type in each product. `name` is the path in Python names."""
 
     message: Message
     field: Field
@@ -72,24 +72,24 @@ class Attribute:
 
 
 def of_message(python: str, records: str) -> Downstream:
-    """The effect of a change of a whole message: `python` for its class, `records` for all other products."""
+    """The effect of a change to a whole message: `python` for its class, and `records` for all other products."""
     effect = DownstreamEffect("message", records)
     return Downstream(DownstreamEffect("message", python), effect, effect, effect, effect)
 
 
 def nothing() -> Downstream:
-    """The effect of a change that is not visible in any product."""
+    """The effect of a change that no product shows."""
     return Downstream(_SAME, _SAME, _YES, _YES, _SAME)
 
 
 def of_versions(name: str) -> Downstream:
-    """The effect if some versions lose or gain a field, and other versions keep the field."""
+    """The effect if some versions lose or gain a field that other versions keep."""
     effect = DownstreamEffect("default", f"{name} stays, and has its default if the bytes lack it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
 
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
-    """The effect of a new default: no product changes its type."""
+    """The effect of a new default, which changes no product's type."""
     text = f"{newer.name} is {newer.field.default!r} if nothing sets it, and was {older.field.default!r}"
     value = DownstreamEffect("default", text)
     return Downstream(
@@ -102,15 +102,14 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
-    """The effect of `ignorable`, which matters only if a version without the field is written."""
+    """The effect of `ignorable`, which matters only when a version without the field is written."""
     verb = "drops" if newer.field.ignorable else "refuses"
     effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
 def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
-    """The effect of a field that has moved, on existing bytes: `text`, unless the bytes now belong to another
-    attribute."""
+    """The effect of a moved field on existing bytes: `text`, unless the bytes now belong to another attribute."""
     products = of_field(older, newer)
     if products.python.kind != "same":
         return products
@@ -119,7 +118,7 @@ def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> D
 
 
 def of_reused(older: Attribute, newer: Attribute) -> Downstream:
-    """The effect if the bytes of one field are read as another field."""
+    """The effect if the bytes of one field are now read as another field."""
     products = _added(newer)
     told = f"{older.name} is gone, and its bytes are read as {newer.name}, which is new"
     return replace(
@@ -231,7 +230,7 @@ def parquet_kind(written: str, read: str) -> str:
 
 
 def avro_reads(written: Attribute, read: Attribute) -> DownstreamEffect:
-    """Whether a reader with the schema of `read` accepts a value that was written with the schema of `written`."""
+    """Whether a reader with the schema of `read` accepts a value written with the schema of `written`."""
     if written.field.is_array != read.field.is_array or not _matches(written, read):
         return DownstreamEffect("no", f"no: {_avro_text(written)} is not {_avro_text(read)}")
     if written.avro == "bytes" and read.avro == "string":

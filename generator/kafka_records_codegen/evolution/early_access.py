@@ -1,7 +1,7 @@
-"""Finds layouts that users could not rely on yet, because Kafka released the feature as early access.
+"""Finds layouts that users could not rely on yet, because Kafka had released the feature only as early access.
 
-A spec may say this itself: with `latestVersionUnstable` (in a request, also for its response), or in the comment at its
-start. `FEATURES` lists the messages whose specs in Kafka do not say it.
+A spec may say this itself, with `latestVersionUnstable` (in a request, also for its response) or in the comment at its
+start. `FEATURES` lists messages whose specs in Kafka do not say it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _KRAFT: Final = "KRaft was early access before 3.3 (KIP-833)"
 
 @dataclass(frozen=True)
 class Feature:
-    """Messages that were early access before the release `stable`. `messages` is a pattern that matches their whole
-    names; with a `type`, it applies only to messages of that type."""
+    """Messages that were early access before the release `stable`. `messages` is a pattern for their whole names. With
+    a `type`, it applies only to messages of that type."""
 
     messages: str
     stable: str

@@ -1,4 +1,4 @@
-"""Finds differences between the fields of two states that are not visible in the bytes of common versions."""
+"""Finds differences between the fields of two states that the bytes of common versions do not show."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class FieldDifference:
 
 
 Reported = Mapping[str, Collection[str]]
-"""For each field whose bytes differ, the names of the rules that say so. The key is the JSON path of the field in one
+"""For each field with different bytes, the names of the rules that say so. The key is the JSON path of the field in one
 of the two specs, preceded by `older ` or `newer `."""
 
 
 class FieldDifferences:
     """Compares the fields of both states. Structs are compared at each use, but their descriptions only once.
 
-    `common` are the versions in both states. `renamed` maps the JSON paths of renamed fields, which were found by their
+    `common` are the versions in both states. `renamed` maps the JSON paths of renamed fields, as identified by their
     bytes, to the paths in the older state.
     """
 
@@ -98,7 +98,7 @@ class FieldDifferences:
         return any(each.name == struct for each in self._older.made.structs)
 
     def _versions(self, old: SidedField, new: SidedField, path: str, told: Set[str]) -> Iterator[FieldDifference]:
-        """A field that new versions lack or contain again, unlike the newest version that both states have."""
+        """A field that new versions lack, or contain again, unlike the newest version that both states have."""
         if not self._common or not self._new:
             return
         newest = max(self._common)
@@ -130,7 +130,7 @@ class FieldDifferences:
 
     @staticmethod
     def _has_other_default(old: SidedField, new: SidedField) -> bool:
-        """Whether the default itself has changed, and not only its type."""
+        """Whether the default itself has changed, not just its type."""
         is_of_type = old.field.type != new.field.type and old.spec.default == new.spec.default
         return old.field.default != new.field.default and not is_of_type
 
@@ -151,7 +151,7 @@ class FieldDifferences:
 
 
 def typed(sided: SidedField) -> str:
-    """The type of a field and the versions that have it."""
+    """The type of a field, and the versions that have it."""
     tag = "" if sided.field.tag is None else f", tag {sided.field.tag}"
     return f"{sided.field.type}, versions {sided.spec.versions}{tag}"
 

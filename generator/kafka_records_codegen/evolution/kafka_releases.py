@@ -1,8 +1,8 @@
-"""Gets the message specs of a Kafka release from its jars, which are fetched with Maven.
+"""Gets the message specs of a Kafka release from its jars, which Maven fetches.
 
 The jars contain their specs as resources. Only the specs are kept, outside the repository, with one folder per module
-below `$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader can read
-them all at once. The specs of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
+below `$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader can read all
+of them at once. The specs of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
 """The pattern of a release number."""
 
 _FIRST: Final = "kafka-clients"
-"""A module that every release has. If it does not exist, the release does not exist."""
+"""A module that every release has. If it does not exist, neither does the release."""
 
 _SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"})
 _ABSENT: Final = re.compile(r"(?:Could not|Unable to) find artifact")
-"""Maven's message if a repository answered that it does not have the file. Without a network the message is
+"""Maven's message if a repository answered that it does not have the file. Without a network, the message is
 different."""
 
 
@@ -73,8 +73,8 @@ def release_order(release: str) -> tuple[int, ...]:
 
 
 def modules_of(release: str) -> tuple[str, ...]:
-    """The modules that contain the specs of a release. A release that is not in `MODULES` has the modules of the last
-    release before it."""
+    """The modules with the specs of a release. A release that is not in `MODULES` has the modules of the last release
+    before it."""
     if release in MODULES:
         return MODULES[release]
     before = [known for known in MODULES if release_order(known) <= release_order(release)]
@@ -82,8 +82,7 @@ def modules_of(release: str) -> tuple[str, ...]:
 
 
 def cache_folder() -> Path:
-    """The folder for fetched specs: `$KAFKA_RECORDS_CACHE` or, if that is not set, a folder in the user's cache
-    directory."""
+    """The folder for fetched specs: `$KAFKA_RECORDS_CACHE` or, if not set, a folder in the user's cache directory."""
     if chosen := os.environ.get("KAFKA_RECORDS_CACHE"):
         return Path(chosen)
     user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -91,8 +90,8 @@ def cache_folder() -> Path:
 
 
 def keep(made: Path, place: Path) -> None:
-    """Rename a complete folder to its place in the cache. If another process has already put a folder there, keep that
-    folder instead."""
+    """Rename a complete folder to its place in the cache. If another process has already put a folder there, that one
+    is kept."""
     try:
         made.rename(place)
     except OSError:
@@ -102,7 +101,8 @@ def keep(made: Path, place: Path) -> None:
 
 @contextmanager
 def alone_with_maven() -> Iterator[None]:
-    """Wait while another process fetches with Maven, because two processes would write into one local repository."""
+    """Waits while another process fetches with Maven, because two processes would write into the same local
+    repository."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "maven.lock").open("w") as lock:
@@ -118,9 +118,9 @@ def folder_name(module: str) -> str:
 def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -> Path:
     """Return the folder with the specs of `release`, which contains one folder per module.
 
-    Fetches what the cache does not have yet; `tell` is called with a line of progress per jar. For a release that is
-    not in `MODULES`, a module that does not exist gets an empty folder (see `absent_modules`). Raises FetchError if
-    Maven fails, or if the release does not exist.
+    Fetches what the cache lacks. `tell` is called with a progress line per jar. For a release that is not in `MODULES`,
+    a module that does not exist gets an empty folder (see `absent_modules`). Raises FetchError if Maven fails, or if
+    the release does not exist.
     """
     root = cache_folder() / "specs" / release
     missing = [module for module in modules_of(release) if not (root / folder_name(module)).is_dir()]
@@ -138,19 +138,19 @@ def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -
             else:
                 extract_specs(jar, specs)
             root.mkdir(exist_ok=True)
-            # The folder is renamed when it is complete, so that an interrupted run leaves no half-filled folder that
+            # The folder is renamed only when it is complete, so an interrupted run leaves no half-filled folder that
             # looks complete.
             keep(specs, root / folder_name(module))
     return root
 
 
 def absent_modules(root: Path) -> tuple[str, ...]:
-    """The folders of modules that Maven did not find for the release in `root`."""
+    """The modules' folders that Maven did not find for the release in `root`."""
     return tuple(sorted(folder.name for folder in root.iterdir() if folder.is_dir() and not any(folder.iterdir())))
 
 
 def fetch_jar(module: str, release: str, folder: Path) -> Path:
-    """Copy the jar of a module of Kafka into `folder`. Raises FetchError."""
+    """Copy the jar of a Kafka module into `folder`. Raises FetchError."""
     maven = shutil.which("mvn")
     if maven is None:
         raise FetchError("Maven (mvn) is needed to fetch Kafka's jars, but it is not on the PATH: install it")
@@ -170,10 +170,9 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
 
 
 def extract_specs(jar: Path, folder: Path) -> dict[str, str]:
-    """Write the specs in `jar` to `folder`, each under its own file name. Returns the entry in the jar for each file
-    name.
+    """Write the specs in `jar` to `folder`, each with its own file name. Returns the jar entry for each file name.
 
-    Raises zipfile.BadZipFile for a file that is not a jar.
+    Raises zipfile.BadZipFile if the file is not a jar.
     """
     entries: dict[str, str] = {}
     with zipfile.ZipFile(jar) as archive:

@@ -1,4 +1,4 @@
-"""Finds all changes of one message from the older state to the newer one."""
+"""Finds all changes to one message from the older state to the newer one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ATTRIBUTE_OF: Final = {
     rules.FIELD_INSERTED.name: "versions",
     rules.FLEXIBLE.name: "flexibleVersions",
 }
-"""The attribute of a spec that a rule about bytes refers to; `name` for other rules."""
+"""The spec attribute that a rule about bytes refers to; `name` for other rules."""
 
 
 _MISREAD: Final[Mapping[Rule, str]] = {
@@ -46,16 +46,16 @@ _MISREAD: Final[Mapping[Rule, str]] = {
 
 
 def prefix(side: Side, version: int) -> int:
-    """The int16 at the start of a record's key or value: the record type for a key, the version for a value."""
+    """The int16 at the start of a record's key or value: the record type in a key, and the version in a value."""
     if side.spec.type == "coordinator-key" and side.spec.api_key is not None:
         return side.spec.api_key
     return version
 
 
 def common_versions(older: Side, newer: Side) -> dict[int, int]:
-    """Pairs of an older and a newer version that should have the same bytes. Mostly, both have the same number.
+    """Pairs of an older and a newer version that should have the same bytes. Usually, both have the same number.
 
-    Before 4.1 Kafka described keys as data, whose versions were the types of records.
+    Before 4.1, Kafka described keys as data, with record types as versions.
     """
     are_keys = {older.spec.type, newer.spec.type} == set(_KEYS)
     number = prefix if are_keys else lambda side, version: version
@@ -68,8 +68,8 @@ def common_versions(older: Side, newer: Side) -> dict[int, int]:
 
 
 class MessageChanges:
-    """The changes of a message in both states. `elsewhere` are the versions of the older state that are separate
-    messages in the newer one."""
+    """The changes to a message that both states have. `elsewhere` are the older versions that are separate messages in
+    the newer state."""
 
     def __init__(self, older: Side, newer: Side, elsewhere: Collection[int] = ()) -> None:
         self._older = older
@@ -115,7 +115,7 @@ class MessageChanges:
             yield self._message(rules.ATTRIBUTE, "listeners", *texts)
 
     def _is_spec_form(self) -> bool:
-        """Whether a record is described as data in one state, and as a coordinator's record in the other."""
+        """Whether one state describes a record as data, and the other as a coordinator's record."""
         kinds = {self._older.spec.type, self._newer.spec.type}
         return bool(self._common) and "data" in kinds and kinds & {"coordinator-key", "coordinator-value"} != set()
 
@@ -203,7 +203,7 @@ class MessageChanges:
         products = self._downstream(difference)
         elsewhere = self._in_other_versions(difference)
         if elsewhere is not None:
-            # Both sets of specs have the field; only its versions differ.
+            # Both sets of specs have the field. Only its versions differ.
             attribute, products = "versions", downstream.of_versions(self._name(elsewhere, difference.path))
             older, newer = older or elsewhere, newer or elsewhere
             texts = texts[0] or _NOT_THERE, texts[1] or _NOT_THERE
@@ -211,7 +211,7 @@ class MessageChanges:
         return self._change(difference.rule, difference.path, ranges(versions), texts, places, products)
 
     def _in_other_versions(self, difference: WireDifference) -> SidedField | None:
-        """For a field on one side only: the field with that name on the other side, if other versions there have it."""
+        """For a field on only one side: the field with that name on the other side, if other versions there have it."""
         for one, other, sided, missing in (
             (self._older, self._newer, difference.older, difference.newer),
             (self._newer, self._older, difference.newer, difference.older),
@@ -266,11 +266,11 @@ class MessageChanges:
 
     @staticmethod
     def _name(sided: SidedField, path: str) -> str:
-        """The name of an attribute, preceded by the names of the enclosing ones."""
+        """The name of an attribute, preceded by the names of enclosing ones."""
         return ".".join([*map(python_name, path.split(".")[:-1]), sided.field.python_name])
 
     def _stays(self, difference: WireDifference | FieldDifference) -> bool:
-        """Whether the newer state has a field with the older name too, in addition to the newer field."""
+        """Whether the newer state still has a field with the older name, in addition to the newer field."""
         older, newer = difference.older, difference.newer
         if older is None or newer is None:
             return False

@@ -1,4 +1,4 @@
-"""One side of the comparison of a message: its resolved fields, and the places in the spec that define them."""
+"""One side of a message comparison: the resolved fields, and the places in the spec that define them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_records_runtime.schema.layout import StructLayout, Value, message_lay
 
 @dataclass(frozen=True)
 class SidedField:
-    """A field as resolved in the model, and as written in the file."""
+    """A field as resolved in the model and as written in the file."""
 
     field: Field
     spec: FieldSpec
@@ -25,7 +25,7 @@ class SidedField:
 
 @dataclass(frozen=True)
 class FieldInBytes:
-    """A field in a version, and its layout there."""
+    """A field in a version, and its layout in that version."""
 
     sided: SidedField
     value: Value
@@ -43,7 +43,7 @@ class FieldInBytes:
 
 @dataclass(frozen=True)
 class Side:
-    """A message of one side. `message` is None if the message is retired and therefore has only a spec."""
+    """A message on one side. `message` is None if the message is retired and so has only a spec."""
 
     specs: SpecSet
     file: SpecFile
@@ -64,8 +64,7 @@ class Side:
         return self.message
 
     def place(self, element: Element | None = None, attribute: str = "") -> SpecPlace:
-        """The place at which an element of the spec sets an attribute or, if it does not set it, at which the element
-        starts."""
+        """Where an element of the spec sets an attribute or, if it does not set it, where the element starts."""
         chosen = self.spec if element is None else element
         member = chosen.node.members.get(attribute)
         position = chosen.node.position if member is None else member.value.position
@@ -87,7 +86,7 @@ class Side:
         return message_layout(self.made.schema, version)
 
     def in_bytes(self, layout: StructLayout) -> Iterator[FieldInBytes]:
-        """The fields that a struct has in the versions of `layout`, in the order of the spec."""
+        """The fields that a struct has in the versions of `layout`, in spec order."""
         for sided, each in zip(self.fields(layout.name), layout.fields, strict=True):
             if each.value is not None:
                 yield FieldInBytes(sided, each.value, each.tagged)

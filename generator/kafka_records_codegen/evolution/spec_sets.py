@@ -31,14 +31,14 @@ from kafka_records_runtime.errors import KafkaRecordsError
 SpecSetKind = Literal["folder", "jars", "release", "git"]
 
 _OUTSIDE: Final = "not a git repository"
-"""Git's message, in English, about a folder that is not in a repository."""
+"""Git's English message about a folder that is not in a repository."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
 _JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
 
 
 class UnusableSpecs(KafkaRecordsError):
-    """A side of a comparison cannot be read. The text says why and what to do."""
+    """A side of a comparison cannot be read. The text says why, and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,11 +50,11 @@ class UnusableSpecs(KafkaRecordsError):
 
 @dataclass(frozen=True)
 class SpecSet:
-    """One side of a comparison. `title` is the name that the user gave. `release` is the number of the Kafka release,
-    if the side is one; the names of jars may also show it.
+    """One side of a comparison. `title` is the name given by the user. `release` is the number of the Kafka release, if
+    the side is one; jar names may also show it.
 
-    `files` maps paths below the specs directory to the names that messages use for these files. `absent` are the
-    folders of modules that could not be fetched.
+    `files` maps paths below the specs directory to the names used for these files in messages. `absent` are the folders
+    of modules that could not be fetched.
     """
 
     title: str
@@ -69,9 +69,9 @@ def read_spec_set(
     word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
 ) -> SpecSet:
     """The specs that `word` refers to. `other` is the other side. If `word` is a git revision, the folder of `other` is
-    read in that revision.
+    read at that revision.
 
-    Raises UnusableSpecs, and SpecErrors for specs that are rejected.
+    Raises UnusableSpecs, and SpecErrors for rejected specs.
     """
     path = Path(word)
     if path.is_dir():
@@ -84,7 +84,7 @@ def read_spec_set(
 
 
 def _load(root: Path, name_of: Callable[[str], str], older_dialect: bool) -> tuple[LoadedSpecs, dict[str, str]]:
-    """The specs below `root`. Violations and places contain the names from `name_of`, not those of temporary
+    """The specs below `root`. Violations and places contain the names from `name_of`, not the names of temporary
     folders."""
     try:
         loaded = load_with_specs(root, older_dialect=older_dialect)
@@ -116,8 +116,7 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
 
 
 def _jars(word: str, jars: list[Path]) -> SpecSet:
-    """The specs in jars, read in the older dialect if Kafka wrote them so. The names of the jars contain the
-    release."""
+    """The specs in jars, read in the older dialect if Kafka wrote them in it. The jar names contain the release."""
     entries: dict[str, str] = {}
     releases: set[str | None] = set()
     with tempfile.TemporaryDirectory() as scratch:

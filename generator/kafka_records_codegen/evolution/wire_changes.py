@@ -1,7 +1,6 @@
 """Finds differences in the bytes of versions that both states have, field by field.
 
-The fields of a version are identified by their position, tagged ones by their tag. Names are only used to describe a
-change.
+The fields of a version are identified by position, and tagged ones by tag. Names are used only to describe a change.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from kafka_records_runtime.schema.layout import ArrayValue, FixedValue, SizedVal
 
 @dataclass(frozen=True)
 class WireDifference:
-    """A difference at `path` (Kafka's names) between a field of the older state and one of the newer."""
+    """A difference at `path` (Kafka's names) between a field in the older state and one in the newer state."""
 
     rule: Rule
     path: str
@@ -32,7 +31,7 @@ class WireDifference:
     def key(self) -> tuple[object, ...]:
         """The part of a difference that is the same in several versions.
 
-        Each use of a struct has separate differences, because it has separate attributes and columns.
+        Each use of a struct has its own differences, because it has its own attributes and columns.
         """
         return (self.rule.name, self.path, self.older_text, self.newer_text)
 
@@ -104,9 +103,8 @@ class _OneVersion:
                     yield _come(rules.FIELD_INSERTED, new, path)
 
     def _unmatched(self, old: FieldInBytes, new: FieldInBytes | None, path: str) -> Iterator[WireDifference]:
-        """A field without a tag that is not at the same position on the other side; `new` is the field with the same
-        name there.
-        """
+        """An untagged field that is not at the same position on the other side; `new` is the field with the same name
+        there."""
         if new is None:
             yield _gone(rules.FIELD_REMOVED, old, path)
             return
@@ -141,7 +139,7 @@ class _OneVersion:
                 yield _come(rules.TAG_ADDED, new, path)
 
     def _same_tag(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
-        """Two corresponding fields. If the tag is left out, the default is read."""
+        """Two corresponding fields. If the tag is omitted, the default is read."""
         yield from self._fields(old, new, path)
         if old.sided.field.default != new.sided.field.default:
             yield _both(rules.TAG_DEFAULT, old, new, path, _default(old), _default(new))
@@ -200,8 +198,8 @@ class _OneVersion:
 def _parts(
     olds: Sequence[FieldInBytes], news: Sequence[FieldInBytes]
 ) -> Iterator[tuple[Sequence[FieldInBytes], Sequence[FieldInBytes]]]:
-    """Sections of two bodies that correspond to each other. They are compared position by position, unless skipping
-    added and removed fields lets more fields keep their names."""
+    """Corresponding sections of two bodies. They are compared position by position, unless more fields keep their names
+    when added and removed fields are skipped."""
     old_names, new_names = [each.name for each in olds], [each.name for each in news]
     matcher = SequenceMatcher(None, old_names, new_names, False)
     kept = sum(block.size for block in matcher.get_matching_blocks())
@@ -212,7 +210,7 @@ def _parts(
 
 
 def alike(older: Value, newer: Value) -> bool:
-    """Whether two values have the same byte layout, regardless of the names in them."""
+    """Whether two values have the same byte layout, regardless of names."""
     if isinstance(older, StructValue) and isinstance(newer, StructValue):
         return older.marker == newer.marker and _structs_alike(older.layout, newer.layout)
     if isinstance(older, ArrayValue) and isinstance(newer, ArrayValue):

@@ -1,8 +1,8 @@
 """Checks the rules of the spec language within one file: how attributes depend on each other.
 
 The rules are those of Kafka's generator (FieldSpec, StructSpec, MessageSpec, StructRegistry, MessageDataGenerator).
-That generator accepts some specs for which the Java compiler or the first use would fail, such as colliding names; they
-are rejected here.
+That generator accepts some specs for which the Java compiler or the first use would fail, for example because of
+colliding names. They are rejected here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = 6
 
 
 def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
-    """Report all violations and warnings of one message to its source, and return its structs.
+    """Report all violations and warnings about one message to its source, and return its structs.
 
     For a retired API (no valid versions), only the rules for single fields are checked. It has no structs, because
     nothing is generated for it.
@@ -58,7 +58,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    """All names if there are few; otherwise the first and the last ones, and the number of names between them."""
+    """All names if there are few; otherwise, the first and the last ones, and how many are in between."""
     left_out = len(names) - 2 * _SHOWN
     return names if left_out < 2 else (*names[:_SHOWN], f"… ({left_out} more) …", *names[-_SHOWN:])
 
@@ -117,7 +117,7 @@ def _check_coordinator_rules(message: MessageSpec) -> None:
 
 
 def _check_members(element: MessageSpec | StructSpec | FieldSpec) -> None:
-    """Check names and tags of the fields next to each other in `element`, and of the structs inside them."""
+    """Check the names and tags of the fields in `element`, and of the structs inside them."""
     fields = element.fields
     spellings: list[tuple[str, Callable[[str], str]]] = [
         ("name", str),
@@ -246,7 +246,7 @@ def _check_field_in_message(field: FieldSpec, message: MessageSpec) -> None:
 
 
 def _check_reach(field: FieldSpec, used: StructDefinition, versions: Versions, message: MessageSpec) -> None:
-    """Check that a common struct exists in the first version that uses it; otherwise Kafka's generator fails."""
+    """Check that a common struct exists in the first version that uses it. Otherwise, Kafka's generator fails."""
     available = used.versions.intersect(message.versions)
     versions = versions.intersect(message.versions)
     if not used.is_common or used.versions.is_empty or versions.is_empty or not field.is_sound("versions"):

@@ -1,4 +1,4 @@
-"""Turns the `default` of a field, a text in the spec, into a value."""
+"""Converts the `default` of a field, a text in the spec, to a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JAVA_DOUBLE: Final = re.compile(
 def parse_default(field: FieldSpec) -> object:
     """The effective default of `field`.
 
-    Raises ValueError with a text that says what is allowed. JSON's null is not a default: only the text `null` makes
+    Raises ValueError with a text that says what is allowed. JSON's null is not a default. Only the text `null` makes
     null the default, and only if every version of the field allows null.
     """
     text = field.default
@@ -53,7 +53,7 @@ def _check_null(field: FieldSpec) -> None:
 
 
 def _string(text: str) -> str:
-    """`text`, if it is not too long: compact strings have the same limit. (A spec file can contain only valid
+    """`text`, if it is not too long. Compact strings have the same limit. (A spec file can contain only valid
     UTF-8.)"""
     size = len(text.encode())
     if size > MAX_STRING:

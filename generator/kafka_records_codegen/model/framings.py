@@ -1,4 +1,4 @@
-"""Determines the framing of a folder's records: from its notes, or else from the types of its specs."""
+"""Determines the framing of a folder's records from its notes or, without these, from the types of its specs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def framing_of(specs: Iterable[MessageSpec], notes: NotesSpec | None) -> Framing
 
 
 def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, complete: bool) -> None:
-    """Report a framing that is missing, or that does not fit the specs of the folder. `specs` are all of its specs if
+    """Report a missing framing, or one that does not match the specs of the folder. `specs` are all of its specs if
     `complete`."""
     records = {
         framing: [spec for spec in specs if spec.type in types and not spec.is_retired and spec.is_sound("type")]
@@ -48,7 +48,7 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
 
 
 def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpec]) -> None:
-    """Report types that contradict each other. A topic has one framing: if the types imply two, the notes must say
+    """Report types that contradict each other. A topic has one framing, so if the types imply two, the notes must say
     which one it is."""
     if coordinator and metadata:
         one, other = metadata[0], coordinator[0]

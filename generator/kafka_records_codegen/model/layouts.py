@@ -1,7 +1,7 @@
 """The wire layouts of a message: for each struct, one per set of versions with the same layout.
 
-The runtime derives the layout of a struct from the compact schema in the generated package. So the code generated from
-a layout agrees with the schema walker.
+The runtime derives struct layouts from the compact schema in the generated package, so code generated from a layout
+agrees with the schema walker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Layout:
 
     @property
     def version(self) -> int:
-        """The lowest of the versions. It is part of the names of everything that is generated for the layout."""
+        """The lowest of the versions. It is part of all names generated for the layout."""
         return self.versions[0]
 
     def of(self, value: StructValue) -> Layout:
@@ -54,16 +54,16 @@ class Layouts:
         }
 
     def of_struct(self, name: str) -> Iterable[Layout]:
-        """The layouts of the struct with this name in the spec, by their lowest versions."""
+        """The layouts of the struct with this name in the spec, ordered by lowest version."""
         return self._of[name]
 
     @property
     def of_body(self) -> Iterable[Layout]:
-        """The layouts of the message itself, by their lowest versions."""
+        """The layouts of the message itself, ordered by lowest version."""
         return self._of[self._message.root.name]
 
     def of(self, wire: StructLayout) -> Layout:
-        """The layout whose `wire` is the given object."""
+        """The layout with the given `wire` object."""
         return next(layout for layout in self._of[wire.name] if layout.wire is wire)
 
     def at(self, version: int) -> Layout:

@@ -1,7 +1,7 @@
-"""Limits the size of a message, so that Python can read the generated code and the generator takes at most minutes.
+"""Limits the size of a message, so that Python can parse the generated code and the generator takes minutes at most.
 
-Kafka's generator has no such limits. The largest messages of its releases 2.8 to 4.3 are far below them: structs 6
-levels deep (StreamsGroupDescribeResponse), 558 fields in all versions together (FetchResponse of 3.9).
+Kafka's generator has no such limits. The largest messages in its releases 2.8 to 4.3 are far below them: structs are 6
+levels deep (StreamsGroupDescribeResponse), with 558 fields in all versions together (FetchResponse of 3.9).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from kafka_records_codegen.model.structs import StructDefinition, leaves_first, 
 from kafka_records_codegen.spec.attributes import MessageSpec
 
 MAX_LEVELS: Final = 32
-"""The largest number of nested structs, counting the body of the message. In its Spark type, an array of structs opens
+"""The maximum depth of nested structs, counting the body of the message. In its Spark type, an array of structs opens
 four brackets, and Python accepts at most 200 nested brackets."""
 
 MAX_FIELDS: Final = 10_000
-"""The largest number of fields in all versions together. Fields of a struct count once for each use, because types,
+"""The maximum number of fields in all versions together. Fields of a struct count once for each use, because types,
 pages and wire layouts repeat them."""
 
 MAX_NAME: Final = 250
-"""The largest number of characters in the module name of a message. On most file systems, a file name has at most 255
-bytes, of which `.avsc` takes 5."""
+"""The maximum number of characters in a message's module name. On most file systems, a file name has at most 255 bytes,
+of which `.avsc` uses 5."""
 
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:

@@ -1,7 +1,7 @@
 """The resolved model, from which every product is generated.
 
-The loader turns spec files into these values, and no later step reads the JSON again. Ranges are already limited to the
-versions in which they can matter, defaults are Python values, names are final.
+The loader converts spec files to these values, and no later step reads the JSON again. Ranges are already limited to
+the versions in which they can matter, defaults are Python values, and names are final.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, Str
 class Field:
     """One member of a struct.
 
-    `name` is Kafka's name, `python_name` and `json_name` are the names in codecs and in the JSON form. `base` is the
-    primitive type or the name of a struct; for an array, that of its elements. `versions`, `nullable` and `tagged` are
-    limited to the valid versions of the message and of the enclosing struct; `flexible` contains the versions in which
-    an untagged length is compact. `default` is a Python value: `None` for null, `()` for the empty array,
+    `name` is Kafka's name; `python_name` and `json_name` are the names in codecs and in the JSON form. `base` is the
+    primitive type or struct name, for an array that of its elements. `versions`, `nullable` and `tagged` are limited to
+    the valid versions of the message and of the enclosing struct; `flexible` contains the versions in which an untagged
+    length is compact. `default` is a Python value: `None` for null, `()` for the empty array,
     `kafka_records_runtime.schema.EMPTY_STRUCT` for a struct in which all members have their defaults. `spec_versions`
-    is the text of the spec, for people.
+    is the text in the spec, for people.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Field:
 
     @property
     def can_be_null(self) -> bool:
-        """Whether a value may be None, because a version allows null or because null is the default."""
+        """Whether a value may be None, because a version allows null or null is the default."""
         return self.schema.can_be_null
 
     @cached_property
     def schema(self) -> FieldSchema:
-        """The entry for this field in generated schemas."""
+        """The field's entry in generated schemas."""
         return FieldSchema(
             name=self.python_name,
             json_name=self.json_name,
@@ -76,7 +76,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """A struct, or the body of a message. `python_name` is the class name, unique inside the generated module."""
+    """A struct, or the body of a message. `python_name` is the class name, which is unique in the generated module."""
 
     name: str
     python_name: str
@@ -85,12 +85,12 @@ class Struct:
 
 @dataclass(frozen=True)
 class Message:
-    """A message with all its structs; a struct comes after those that it uses, the body (`root`) last.
+    """A message with all its structs. Each struct follows those that it uses, so the body (`root`) is last.
 
     `folder` is the path below the specs directory, `/`-separated and empty for the top; `source` is the file's path
-    below that directory; `history` is the text of the comment at the start of the file. `notes` are remarks that are
-    appended to errors about a version. If `newer_as_highest`, the version that precedes the message may be higher than
-    any known one.
+    below that directory; `history` is the text of the comment at the start of the file. `notes` are remarks appended to
+    errors about a version. If `newer_as_highest` is set, the version before the message may be higher than any known
+    one.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Message:
 
     @cached_property
     def schema(self) -> MessageSchema:
-        """The compact schema in generated packages, from which the runtime does everything."""
+        """The compact schema in generated packages. The runtime needs nothing else."""
         structs = tuple(
             StructSchema(struct.name, tuple(field.schema for field in struct.fields)) for struct in self.structs
         )
@@ -139,8 +139,8 @@ class RecordPair:
     """A record type of a topic: a coordinator key and its value, paired by `apiKey`, or a metadata record without a
     key.
 
-    `name` has no suffix Key or Value. `python_name` is the class of such records, unique in its module and in the
-    package of its folder.
+    `name` has no suffix Key or Value. `python_name` is the class of such records, which is unique in its module and in
+    its folder's package.
     """
 
     type: int
@@ -163,13 +163,13 @@ class RecordPair:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The key, if there is one, and the value."""
+        """The key, if any, and the value."""
         return (self.value,) if self.key_or_none is None else (self.key, self.value)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The contents of one folder of specs, which become one subpackage (or the package itself if `path` is empty)."""
+    """The contents of one folder of specs, which become a subpackage (or the package itself if `path` is empty)."""
 
     path: str
     messages: tuple[Message, ...]
@@ -195,7 +195,7 @@ class Model:
 
     @cached_property
     def stored(self) -> Model:
-        """The model with only the stored messages and the folders that have some. Records are always stored."""
+        """The model with only stored messages, and folders with such messages. Records are always stored."""
         folders = (
             replace(folder, messages=tuple(message for message in folder.messages if message.is_stored))
             for folder in self.folders

@@ -19,14 +19,14 @@ from kafka_records_runtime.records.framing import METADATA, Framing
 from kafka_records_runtime.text.close_names import close_name
 
 _WITH_PREFIX: Final = ("data", "metadata")
-"""Types of messages that are preceded by an int16 version, so that a reader may treat it as another version."""
+"""Types of messages preceded by an int16 version, so a reader may read them as another version."""
 
 _NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
 
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes of a folder. Notes about messages are kept by the name of the message."""
+    """The notes of a folder. Notes about messages are keyed by message name."""
 
     retired_types: tuple[RetiredType, ...] = ()
     version_notes: Mapping[str, tuple[VersionNote, ...]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def check_notes(
     """Report all problems of the `notes` in the file `path`.
 
     `specs` are the messages of the folder, all of them if `complete`. `enums` maps enums of other folders to their
-    files; the enums of this folder are added, because all enums are in one module.
+    files. The enums of this folder are added to it, because all enums are in one module.
     """
     by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
     framing = framing_of(specs, notes)

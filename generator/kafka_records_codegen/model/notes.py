@@ -1,4 +1,4 @@
-"""The content of a folder's notes: `spec.notes` reads them, `note_checks` compares them with the messages."""
+"""The content of a folder's notes. `spec.notes` reads them, and `note_checks` compares them with the messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 @dataclass(frozen=True)
 class VersionNote:
-    """A remark that is appended to errors about these versions of a message."""
+    """A remark appended to errors about these versions of a message."""
 
     versions: Versions
     text: str
@@ -43,5 +43,5 @@ class Enum:
 
 
 def one_line(text: str) -> str:
-    """A text of a spec or of notes without its line breaks."""
+    """A text from a spec or notes without line breaks."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Turns checked specs into the model: limits ranges, converts defaults to values, sorts structs and chooses names."""
+"""Converts checked specs to the model: limits ranges, converts defaults to values, sorts structs and chooses names."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ def resolve_module(files: Sequence[SpecFile]) -> tuple[Message, ...]:
 def record_pairs(pairs: Iterable[tuple[Message | None, Message]], subfolders: Iterable[str]) -> tuple[RecordPair, ...]:
     """The records of a folder by type, each with its class. A metadata record has no key.
 
-    The class of a record ends with `_` if its name is that of a struct in the key or value, of a subpackage, or of
-    anything else in the package of the folder. A metadata record has the same name as its message, so its class begins
-    with `Framed`.
+    A record's class name ends with `_` if a struct in the key or value, a subpackage, or anything else in the folder's
+    package has that name. A metadata record has the same name as its message, so its class name begins with `Framed`.
     """
     taken = {*RESERVED_MODULES, *subfolders}
     records = []
@@ -84,10 +83,10 @@ def _message(file: SpecFile, taken: set[str]) -> Message:
 
 
 def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
-    """A class name that is still free in the module, and whose functions have free names too.
+    """A class name that is free in the module, as are the names of its functions.
 
     Names clash if a key and its value both have a struct `Topic`, if there are both `TopicID` and `TopicId`, or if
-    `TopicArray` meets the array functions of `Topic`.
+    there is a `TopicArray` in addition to the array functions of `Topic`.
     """
     names = [class_name(candidate) for candidate in candidates]
     while not taken.isdisjoint(_functions(names[0])):
@@ -97,7 +96,7 @@ def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
 
 
 def _functions(name: str) -> Iterable[str]:
-    """The names of the functions for the class `name` in a generated module, without verb and version."""
+    """The function names for the class `name` in a generated module, without verb and version."""
     return [snake_case(name) + kind for kind in _FUNCTION_KINDS]
 
 
@@ -126,7 +125,7 @@ def _fields(struct: StructDefinition, message: MessageSpec) -> Iterable[Field]:
 
 
 def _flexible(field: FieldSpec, message: MessageSpec) -> Versions:
-    """The versions in which the length of `field` is compact; none if it has no length."""
+    """The versions in which the length of `field` is compact; empty if it has no length."""
     if not field.type.is_array and field.type.base not in _HAVE_LENGTH:
         return Versions.NONE
     return message.flexible if field.flexible is None else field.flexible

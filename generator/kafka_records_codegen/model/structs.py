@@ -1,6 +1,6 @@
-"""Collects the structs of a message, with the versions in which they exist, and sorts them by their use.
+"""Collects the structs of a message with the versions in which they exist, and sorts them by use.
 
-A struct is either common, so that any field of the message may use it, or defined inline by the one field that uses it.
+A struct is either common, so any field of the message may use it, or defined inline by the one field that uses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StructDefinition:
     def reach(self, versions: Versions) -> Versions:
         """The versions of a member that matter inside this struct.
 
-        Kafka's code never checks the upper end of a common struct: a later version of the message is read like the
+        Kafka's code never checks the upper end of a common struct. A later version of the message is read like the
         struct's highest version, so a member of that version continues to exist.
         """
         inside = versions.intersect(self.versions)
@@ -112,9 +112,9 @@ class _Registry:
 
 
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
-    """All structs that `root` uses, each after those it uses, and `root` last. There must be no cycle."""
+    """All structs that `root` uses, each after those it uses, with `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
-    # A stack instead of recursion, because the nesting depth is checked only later.
+    # Use a stack instead of recursion, because the nesting depth is checked only later.
     path = [(root, uses(root, structs))]
     while path:
         struct, below = path[-1]
@@ -130,7 +130,7 @@ def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]
 def uses(
     struct: StructDefinition, structs: Mapping[str, StructDefinition]
 ) -> Iterator[tuple[FieldSpec, StructDefinition]]:
-    """The fields of `struct` whose type is a struct, each with the struct that is its type."""
+    """The fields of `struct` whose type is a struct, each paired with the struct that is its type."""
     for field in struct.fields:
         used = structs.get(field.type.base) if field.type.is_struct else None
         if used is not None and not isinstance(used.origin, MessageSpec):

@@ -1,4 +1,4 @@
-"""Groups messages: which ones share a module, and which share a reference page."""
+"""Groups messages: determines which ones share a module, and which share a reference page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_records_runtime.records.framing import METADATA
 
 @dataclass(frozen=True)
 class Unit:
-    """The contents of one module: the key and the value of a record, or one other message."""
+    """The contents of one module: the key and value of a record, or one other message."""
 
     name: str
     title: str
@@ -21,7 +21,7 @@ class Unit:
 
     @property
     def is_stored(self) -> bool:
-        """Whether its messages are stored in topics, so that they have Spark functions."""
+        """Whether its messages are stored in topics, and so have Spark functions."""
         return self.messages[0].is_stored
 
 
@@ -29,7 +29,7 @@ class Unit:
 class Page:
     """The contents of one reference page: a record, a request with its response, or one other message.
 
-    `path` is the page's path below the folder of all pages. `record` is None unless the page is about a record.
+    `path` is the path below the folder of all pages. `record` is None unless the page is about a record.
     """
 
     path: str
@@ -39,7 +39,7 @@ class Page:
 
     @property
     def record_type(self) -> int | None:
-        """The type number of a record; None if the page is not about a record."""
+        """The type number of the record; None if the page is not about a record."""
         return None if self.record is None else self.record.type
 
     @property
@@ -67,7 +67,7 @@ def units(folder: Folder) -> Iterator[Unit]:
 
 
 def pages(folder: Folder) -> Iterator[Page]:
-    """The pages of a folder: records by type, then requests by API key, then the others by their names in the spec."""
+    """The pages of a folder: records by type, then requests by API key, then other messages by spec name."""
     everything = list(units(folder))
     for unit in everything:
         if unit.record is not None:

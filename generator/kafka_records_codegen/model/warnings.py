@@ -1,4 +1,4 @@
-"""Warnings about specs that Kafka's generator accepts, although they probably contain a mistake."""
+"""Warnings about specs that Kafka's generator accepts but that probably contain a mistake."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) ->
 
 
 def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    # If reading stopped at an error, the definition may be in the part that was not read.
+    # If reading stopped at an error, the definition may be in the unread part.
     if field.is_whole("fields") and message.is_whole("commonStructs"):
         meant = type_like(str(field.type), [name for name, struct in structs.items() if struct.is_common])
         hint = "" if meant is None else f"; did you mean {meant}?"
@@ -43,8 +43,8 @@ def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mappi
 
 
 def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefinition) -> None:
-    """Warn about elements without content. In versions that are not flexible, a count of four bytes could claim two
-    billion of them."""
+    """Warn about elements without content. In non-flexible versions, a count of four bytes could claim two billion of
+    them."""
     if not used.origin.is_whole("fields") or not used.origin.is_sound("fields", "versions"):
         return
     if not all(member.is_sound(*_VERSIONS) for member in used.fields):
@@ -69,8 +69,7 @@ def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: Me
 def _warn_about_null(field: FieldSpec, message: MessageSpec) -> None:
     """Warn about versions that allow null but lack the field.
 
-    An open range such as `0+` means the versions of the field, and versions that the message no longer has do not
-    count.
+    An open range such as `0+` means the versions of the field. Versions that the message no longer has do not count.
     """
     lacking = [part for part in field.nullable.subtract(field.versions) if part.highest >= message.versions.lowest]
     if field.nullable.is_open and field.nullable.intersect(field.versions):

@@ -1,8 +1,8 @@
 """Generates Avro schemas: a JSON file next to every codec module, with the same types.
 
 The full name of a type is that of the Python class: `kafka_records.consumer_offsets.offset_commit.OffsetCommitValue`.
-So full names are unique in a package, and any number of these files can be part of one schema. The file of a record
-also contains a type with the name of the record and the fields `key` and `value`.
+So full names are unique in a package, and any number of these files can be combined into one schema. The file of a
+record also contains a type with the record's name and the fields `key` and `value`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ AVRO_TYPES: Final = {
     "bytes": "bytes",
     "records": "bytes",
 }
-"""Avro type by spec type. A uuid is Kafka's 22-character text and not Avro's logical type, whose text form is
-different."""
+"""The Avro type for each spec type. A uuid is Kafka's 22-character text, not Avro's logical type, which has a different
+text form."""
 
 _UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _UNSAYABLE: Final = object()
@@ -46,7 +46,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every Avro schema by its path below the package."""
+    """All Avro schemas, by path below the package."""
     files = {}
     for folder in model.folders:
         for unit in units(folder):
@@ -60,7 +60,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
     namespace = _NOT_IN_NAMES.sub(lambda match: f"_u{ord(match.group()):x}", package.module(folder.path, unit.name))
     made = types.message(unit.messages[0]) if len(unit.messages) == 1 else types.record(*unit.messages)
     head = {
-        # This member comes first, so that the start of the file shows how it was made.
+        # This member comes first, so that the start of the file shows how it was generated.
         "generated": origin(package, [message.source for message in unit.messages]),
         "type": "record",
         "name": made["name"],
@@ -70,7 +70,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
 
 
 class _Types:
-    """The types of one file. Each is written out at its first use, and referred to by name after that."""
+    """The types in one file. Each is written out at its first use, and referred to by name after that."""
 
     def __init__(self, unit: Unit) -> None:
         self._title = unit.title
@@ -150,7 +150,7 @@ def _purpose(message: Message, struct: Struct) -> str:
 
 
 def _about(field: Field) -> str:
-    """The description of a field in the spec, followed by Kafka's own name, type and versions of it."""
+    """A field's description in the spec, followed by its name, type and versions in Kafka."""
     tag = "" if field.tag is None else f", tag {field.tag}"
     kafka = f"{field.name}: {field.type}, versions {field.spec_versions}{tag}"
     about = one_line(field.about)

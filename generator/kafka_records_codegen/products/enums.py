@@ -1,4 +1,4 @@
-"""Generates a module with the enums from the notes of all folders, which give names to numbers."""
+"""Generates a module with the enums from the notes of all folders, which name numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _enum(enum: Enum) -> dict[str, Any]:
 
 
 def _about(text: str) -> str:
-    """The first sentence, then the other sentences as a paragraph below it."""
+    """The first sentence, followed by the other sentences as a separate paragraph."""
     whole = one_line(text)
     first = first_sentence(whole)
     rest = textwrap.fill(whole.removeprefix(first).strip(), LINE_LENGTH - _INDENT)

@@ -1,7 +1,7 @@
-"""Generates the input of the Spark functions in the JVM: one text with the schemas of a package's stored messages.
+"""Generates the input of the JVM's Spark functions: one text with the schemas of a package's stored messages.
 
 The Java code in `java/` reads it and derives the bytes of each version, like `kafka_records_runtime.schema.layout`. So
-one jar works for every package, and no JDK is needed for a package of your own.
+one jar works for every package, and your own packages need no JDK.
 
 A line is a keyword and its values, separated by tabs:
 
@@ -35,7 +35,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """The text of the package, by its path below it."""
+    """The text of the package, by its path below the package."""
     lines = [f"# {line}" for line in origin(package, [])]
     for folder in model.stored.folders:
         lines += map(_line, _folder(folder))

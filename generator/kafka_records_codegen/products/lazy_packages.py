@@ -1,6 +1,5 @@
-"""Generates packages with a module per record or message. Each module is imported when one of its names is
-first used.
-"""
+"""Generates packages with a module per record or message. Each module is imported when one of its names is first
+used."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from kafka_records_codegen.text.page import Package, docstring, header, render, 
 
 @dataclass(frozen=True)
 class LazyPackages:
-    """The common part of the packages of one product. `generate` writes one package per folder of specs."""
+    """What the packages of one product have in common. `generate` writes one package per folder of specs."""
 
     name: str
     """The package, below the generated one, that contains all packages of this product."""
@@ -28,13 +27,12 @@ class LazyPackages:
     """The names that a module exports, sorted."""
     records_module: str
     """The name of an extra module in folders with records. No message can have this name, because names in specs start
-    with a letter.
-    """
+    with a letter."""
     records_text: Callable[[Folder, Package], str]
     records_exported: tuple[str, ...]
 
     def generate(self, model: Model, package: Package) -> dict[str, str]:
-        """Every module by its path below the generated package, and the packages that contain them."""
+        """All modules, by path below the generated package, and the packages that contain them."""
         files = {}
         for folder in with_root(model):
             home = posixpath.join(self.name, folder.path).rstrip("/")
@@ -65,7 +63,7 @@ class LazyPackages:
 
 
 def with_root(model: Model) -> list[Folder]:
-    """All folders, plus empty ones for the top and for every folder in between that has no specs."""
+    """All folders, plus empty ones for the top and for intermediate folders without specs."""
     found = {folder.path: folder for folder in model.folders}
     found.setdefault("", Folder("", (), ()))
     for path in list(found):

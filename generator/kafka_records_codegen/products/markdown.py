@@ -1,4 +1,4 @@
-"""Converts texts of a spec to Markdown, escaped so that they are shown unchanged.
+"""Converts texts in a spec to Markdown, escaped so that they are shown unchanged.
 
 The dialect is GitHub's: CommonMark and tables. `|`, `<`, `>`, `&` and the backslash become character references, which
 mean the same inside and outside a table cell. Other characters that could start markup get a backslash.
@@ -23,7 +23,7 @@ _NO_TEXT: Final = ("Cc", "Cs", "Cn")
 
 
 def text(words: str) -> str:
-    """`words` on one line, for a paragraph or a table cell. A simple word between backticks stays code."""
+    """`words` on one line, for a paragraph or a table cell. A single word between backticks remains code."""
     line = " ".join(_visible(words).split())
     parts = []
     end = 0
@@ -39,7 +39,7 @@ def prose(words: str) -> str:
 
 
 def code(words: str) -> str:
-    """`words` as code, for a paragraph or a table cell; an empty text stays empty."""
+    """`words` as code, for a paragraph or a table cell. An empty text remains empty."""
     visible = _visible(words)
     if not visible:
         return ""
@@ -105,8 +105,8 @@ def _escaped(words: str) -> str:
 
 
 def _visible(words: str) -> str:
-    """`words` with a replacement character for characters that are not text, such as NUL, and with escapes for marks
-    that change the writing direction.
+    """`words`, with replacement characters for characters that are not text, such as NUL, and escapes for marks that
+    change the writing direction.
     """
     return "".join(
         "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each

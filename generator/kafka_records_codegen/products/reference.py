@@ -1,8 +1,8 @@
-"""Generates reference pages in Markdown: one per record, per request with its response, and per other message, and an
+"""Generates reference pages in Markdown: one per record, per request with its response, and per other message, plus an
 index.
 
-The pages are a separate tree next to the package. `Package.links` says how a page links to modules and specs; the
-docstring of a module names its page (`Package.docs`).
+The pages are a separate tree next to the package. `Package.links` says how a page links to modules and specs. A
+module's docstring names its page (`Package.docs`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kafka_records_runtime.schema.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.text.casing import upper_snake_case
 
 INDEX = "README.md"
-"""The file that hosting services show as the page of the folder."""
+"""The file that hosting services show as the folder's page."""
 
 _PARTS = {
     "coordinator-key": "Key",
@@ -43,7 +43,7 @@ _PARTS = {
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every page by its path below the folder of the pages."""
+    """All pages, by path below the folder of the pages."""
     files = {INDEX: _index(model, package)}
     for folder in model.folders:
         for page in pages(folder):
@@ -223,7 +223,7 @@ def _cell(each: FieldLayout) -> str:
 
 
 def _by_first_use(message: Message) -> list[Struct]:
-    """The body and all structs in it, in the order of their first use."""
+    """The body and all structs in it, in order of first use."""
     found: dict[str, Struct] = {}
 
     def visit(struct: Struct) -> None:

@@ -19,7 +19,7 @@ _EXPORTED: Final = frozenset(
         *("decode_record", "encode_record", "record_from_json"),
     }
 )
-"""The names in the package of a folder with records, other than their classes."""
+"""The names in the package of a folder with records, except those of record classes."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _folder(folder: Folder, package: Package) -> str:
 
 
 def _in_order(name: str) -> tuple[bool, bool, str]:
-    """A sort key: constants before classes, functions last."""
+    """A sort key: constants before classes, and functions last."""
     return not name.isupper(), name[0].islower(), name
 
 

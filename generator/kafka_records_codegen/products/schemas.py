@@ -1,6 +1,6 @@
 """Generates compact schemas: a module per record or message, which imports only the runtime.
 
-The package of a folder exports the names of its modules, and imports each module when one of its names is first used.
+A folder's package exports the names of its modules, and imports each module when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka_records_runtime.text.casing import upper_snake_case
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every schema module by its path below the package, and the packages that hold them."""
+    """All schema modules, by path below the package, and the packages that contain them."""
     return LazyPackages(
         name="schemas",
         contents="Schemas",
@@ -85,7 +85,7 @@ def _module(_: Folder, unit: Unit, package: Package, page: str) -> str:
 
 
 def _schema(message: Message) -> dict[str, Any]:
-    """The source of `message.schema`, from which layouts are derived too."""
+    """The source of `message.schema`, from which layouts are also derived."""
     schema = message.schema
     return {
         "constant": upper_snake_case(message.name),

@@ -1,7 +1,7 @@
 """Generates Spark types and functions: a module per record or stored message, a thin layer over
 kafka_records_engine.spark. Requests and responses have none, because they are not stored in columns.
 
-The package of a folder exports the names of its modules, and imports each module when one of its names is first used.
+A folder's package exports the names of its modules, and imports each module when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SQL_TYPES: Final = {
     "StringType": "string",
     "BinaryType": "binary",
 }
-"""The name in SQL for each Spark type."""
+"""The SQL name of each Spark type."""
 
 _HEX_DIGITS: Final = 72
-"""The number of hex digits of a message on one line of an example."""
+"""The number of hex digits of a message to show on one line of an example."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every Spark module by its path below the package, and the packages that hold them."""
+    """All Spark modules, by path below the package, and the packages that contain them."""
     return LazyPackages(
         name="spark",
         contents="Spark types and functions",
@@ -67,7 +67,7 @@ def _decode_records(folder: Folder, package: Package) -> str:
         records=[record.name for record in folder.records],
         is_metadata=folder.framing == METADATA,
         may_hold_secrets=any(_may_hold_secrets(record.value) for record in folder.records),
-        # Folders have the names of Kafka's own topics without the leading underscores.
+        # Folders are named after Kafka's own topics, without the leading underscores.
         own_topic=repr(f"__{folder.path}" if folder.path else None),
     )
 
@@ -124,7 +124,7 @@ def _spark(message: Message, field: Field) -> str:
 
 
 def _columns(message: Message, struct: Struct, indent: str = "") -> Iterator[str]:
-    """The columns of `struct`, one per line; those inside an array or struct are indented further."""
+    """The columns of `struct`, one per line. Those inside an array or struct are indented further."""
     for field in struct.fields:
         element = "struct" if field.is_struct else SQL_TYPES[SPARK_TYPES[field.base]]
         yield f"{indent}{field.python_name} {f'array<{element}>' if field.is_array else element}"

@@ -1,4 +1,4 @@
-"""Messages for the examples in docstrings: their bytes, and the value of one of their columns."""
+"""Messages for examples in docstrings: their bytes, and the value of one of their columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kafka_records_codegen.model.messages import Message
 from kafka_records_runtime.wire import walker
 
 _SHOWN = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "string")
-"""Types whose values Spark prints in the same form as Python."""
+"""Types whose values look the same in Spark and Python."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A message of the highest version: its bytes, and a column of it with its value."""
+    """A message of the highest version: its bytes, and one of its columns with its value."""
 
     version: int
     data: bytes
@@ -22,7 +22,7 @@ class Example:
 
 
 def example(message: Message) -> Example | None:
-    """A message in which each text is the name of its field, and everything else has its default.
+    """A message in which each text is the name of its field and everything else has its default.
 
     None for a message without a column to show. The loader has checked that defaults can be written.
     """

@@ -21,7 +21,7 @@ _NAMES: Final = {
 
 
 def tree(message: Message) -> str:
-    """The columns in wire order, one line each; nested ones are indented further."""
+    """The columns in wire order, one line each. Nested ones are indented further."""
     return "\n".join(["root", *_struct(message, message.root, " |-- ")])
 
 

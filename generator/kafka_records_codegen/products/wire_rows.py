@@ -25,7 +25,7 @@ TAGGED_FIELDS: Final = "tagged fields"
 class Row:
     """One item of a layout.
 
-    `offset` is counted from the start of the message or, with a `+`, of the enclosing array element; it is empty after
+    `offset` is counted from the start of the message or, with a `+`, of the enclosing array element. It is empty after
     anything of variable length. `bytes` may contain an `n`, the length of the content. `path` is empty for the tagged
     fields of the message itself.
     """
@@ -62,7 +62,7 @@ class _Distance:
 class _Walk:
     rows: list[Row] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
-    """The structs whose items have been listed, with the path under which they were listed."""
+    """The structs whose items have been listed, each with the path where they were listed."""
 
     def struct(self, layout: StructLayout, prefix: str, place: _Distance) -> None:
         for member in layout.body:
@@ -79,7 +79,7 @@ class _Walk:
             self._member(member, prefix, _Distance(None), f"tag {member.field.tag}: ")
 
     def _member(self, member: Member, prefix: str, place: _Distance, label: str) -> None:
-        """The items of a member; `label` names its tag if it has one."""
+        """The items of a member. `label` names its tag, if it has one."""
         path = prefix + member.field.name
         match member.value:
             case ArrayValue() as value:
@@ -139,7 +139,7 @@ class _Walk:
 
 
 def _primitive(value: FixedValue | SizedValue) -> tuple[str, str]:
-    """The bytes and the encoding of a field, or of an array's element, that is not a struct."""
+    """The bytes and encoding of a field, or of an array element, that is not a struct."""
     if isinstance(value, FixedValue):
         return str(value.size), value.type
     if value.length == UVARINT:

@@ -1,7 +1,7 @@
 """Generates typed codecs: a module per record with its key and value, and a module per other message.
 
-A module that would be too long contains only the classes. The functions that read and write them are in two private
-modules next to it; it imports these and passes its classes to them.
+A module that would be too long contains only the classes. The functions that read and write them are then in two
+private modules next to it. It imports these and passes its classes to them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from kafka_records_codegen.text.page import Package, docstring, header, one_line
 from kafka_records_runtime.text.casing import snake_case, upper_snake_case
 
 MOST_LINES: Final = 1500
-"""A module with this many lines is split. Its parts may still be longer, because a function or class is never split."""
+"""A module with this many lines is split. Its parts may still be longer, because functions and classes are never
+split."""
 
 Verb = Literal["read", "write"]
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """Every codec module by its path below the package."""
+    """All codec modules, by path below the package."""
     files: dict[str, str] = {}
     for folder in model.folders:
         for page in pages(folder):
@@ -36,9 +37,8 @@ def generate(model: Model, package: Package) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Part:
-    """A private module with the functions of one kind, `readers` or `writers`, and the names the main module needs from
-    it.
-    """
+    """A private module with the functions of one kind, `readers` or `writers`, and the names that the main module needs
+    from it."""
 
     kind: str
     name: str
@@ -59,7 +59,7 @@ class _Modules:
         self._header = header(package, [message.source for message in unit.messages])
 
     def files(self) -> dict[str, str]:
-        """One module or, if that would be too long, three; by their paths below the package."""
+        """One module or, if that would be too long, three, by path below the package."""
         uses = Uses()
         functions = []
         for message in self._unit.messages:

@@ -1,4 +1,4 @@
-"""The notation for fixed-width values in Python's `struct`, and in generated names."""
+"""The notation for fixed-width values in Python's `struct` and in generated names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FORMATS: Final = {**{name: code for name, (code, _, _) in INTEGERS.items()}, "bo
 """The `struct` format of every fixed-width type."""
 
 HEADS: Final = {"int8": "b", "int16": "h", "int32": "i", UVARINT: "B"}
-"""The format of a length, count or marker; for a varint, the format of its first byte."""
+"""The `struct` format of a length, count or marker; for a varint, that of its first byte."""
 
 PLURALS: Final = {"string": "strings", "bytes": "byte_strings", "uuid": "uuids", "bool": "bools"}
-"""What the runtime's array functions call the element types that have no repeatable `struct` format."""
+"""For element types without a repeatable `struct` format: what the runtime's array functions call them."""
 
 _SIZES: Final = {"B": 1, **{form: FIXED_SIZES[name] for name, form in FORMATS.items()}}
 _LETTERS: Final = {"16s": "u", "?": "t"}

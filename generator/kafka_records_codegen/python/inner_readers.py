@@ -22,8 +22,8 @@ def read_struct_function(layout: Layout, uses: Uses) -> str:
 
 
 def read_array_function(layout: Layout, uses: Uses) -> str:
-    """The source of a function `(data, pos, count) -> (tuple of values, position after them)`, which gives up if the
-    remaining bytes are too few for the count."""
+    """The source of a function `(data, pos, count) -> (tuple of values, position after them)`, which gives up if there
+    are too few bytes left for the count."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     head = f"def {function('read', layout, 'array')}(data: bytes, pos: int, count: int)"

@@ -38,11 +38,11 @@ _KINDS: Final = {
     "pack_compact_array": ("_pack_compact_array_…[n]", "a compact array of n numbers and its count"),
     "pack_text_array": ("_pack_text_array_…[n][m]", "a string of n bytes and an array of m numbers, length and count"),
 }
-"""For each kind of constant: its name, and what it reads or writes."""
+"""For each kind of constant, its name and what it reads or writes."""
 
 
 def legend(kinds: set[str], letters: set[str]) -> list[str]:
-    """Lines of text about constants of these kinds whose names contain these letters."""
+    """Lines of text about constants of these kinds with names that contain these letters."""
     shown = [_KINDS[kind] for kind in _KINDS if kind in kinds]
     width = max((len(name) for name, _ in shown), default=0)
     said = ", ".join(f"{letter} {meaning}" for letter, meaning in _LETTERS.items() if letter in letters)

@@ -16,7 +16,7 @@ from kafka_records_runtime.schema.layout import UVARINT, ArrayValue, StructValue
 
 
 def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """The readers of a message, and all functions that they need."""
+    """The readers of a message, and all functions they need."""
     reached = _Reached(message)
     for layout, tags in reached.with_tags.values():
         yield read_tags_function(layout, tags, uses)
@@ -30,7 +30,7 @@ def reading_functions(message: Message, uses: Uses) -> Iterator[str]:
 
 
 def writing_functions(message: Message, uses: Uses) -> Iterator[str]:
-    """The writers of a message, and all functions that they need."""
+    """The writers of a message, and all functions they need."""
     reached = _Reached(message)
     for layout in reached.in_classic_array.values():
         yield write_array_function(layout, uses, compact=False)
@@ -41,7 +41,7 @@ def writing_functions(message: Message, uses: Uses) -> Iterator[str]:
 
 
 class _Reached:
-    """The functions that the body of a message uses, and their layouts, by the names of the readers."""
+    """The functions that the body of a message uses, with their layouts, by the names of the readers."""
 
     def __init__(self, message: Message) -> None:
         self.single: dict[str, Layout] = {}

@@ -1,8 +1,8 @@
 """Generates functions that decode whole messages: `bytes -> value`. They give up if bytes are left over.
 
-A message of a version that is not flexible, and whose only variable parts are one or two strings, is read by a single
-`struct` unpack. With one string, the size of the message determines the format. With two strings, the size and the
-length of the first string determine it. All other messages are read piece by piece.
+In a non-flexible version, a message whose only variable parts are one or two strings is read by a single `struct`
+unpack. With one string, the size of the message determines the format. With two strings, the size and the length of the
+first string determine it. All other messages are read piece by piece.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _WholeReader:
 
     def _two_strings(self) -> None:
         """Read two strings. The low byte of the first length is taken for the whole length, which is checked after it
-        is read."""
+        has been read."""
         before, between, behind = self._formats("H", "h")
         table = self._uses.unpack_whole_pair(before, between, behind)
         layout = f'">{"".join(before)}{{}}s{"".join(between)}{{}}s{"".join(behind)}"'

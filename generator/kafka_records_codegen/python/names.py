@@ -33,7 +33,7 @@ OWN_NAMES: Final = frozenset(
         "value",
     ]
 )
-"""The variables that generated functions have in addition to those of fields."""
+"""The variables of generated functions in addition to those for fields."""
 
 PYTHON_TYPES: Final = {
     "bool": "bool",
@@ -77,7 +77,7 @@ def annotation(message: Message, field: Field) -> str:
 
 
 def parameter(message: Message, field: Field) -> str:
-    """The type of the constructor's argument for the attribute: for a uuid, the standard library's `uuid.UUID` is
-    allowed too."""
+    """The type of the constructor argument for the attribute. For a uuid, the standard library's `uuid.UUID` is also
+    allowed."""
     text = annotation(message, field)
     return text if field.base != "uuid" else text.replace("Uuid", "Uuid | _UUID")

@@ -1,4 +1,4 @@
-"""Statements and expressions that decoding functions have in common."""
+"""Statements and expressions shared by decoding functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_records_runtime.schema.layout import FieldLayout, FixedValue, Member,
 
 
 def is_plain_string(value: Value | None) -> bool:
-    """Whether the value is a string that cannot be null. Such strings stay bytes until the object is built."""
+    """Whether the value is a string that cannot be null. Such strings remain bytes until the object is built."""
     return isinstance(value, SizedValue) and value.type == "string" and not value.nullable
 
 
@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # The last argument is for unknown tags. It belongs to no field, and is never None.
+    # The last argument is for unknown tags. It does not belong to a field, and is never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]
@@ -31,7 +31,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
 
 
 def _argument(each: FieldLayout, with_tags: bool) -> str | None:
-    """The expression for a field; None if it has its default."""
+    """The expression for a field; None if the field has its default."""
     if not each.present or (each.tagged and not with_tags):
         return None
     if not each.tagged and is_plain_string(each.value):
@@ -45,15 +45,15 @@ def unpacking(names: list[str]) -> str:
 
 
 def make_uuids(members: Iterable[Member], lines: Lines, uses: Uses) -> None:
-    """Write statements that turn the 16 bytes of each uuid into its value."""
+    """Write statements that convert the 16 bytes of each uuid to its value."""
     for member in members:
         if member.value == FixedValue("uuid"):
             lines.add(f"{local(member.field)} = {uses.runtime_name('UUIDS')}[{local(member.field)}]")
 
 
 def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, arguments: str = "") -> None:
-    """Write statements that assign `names` from an entry of a table. A missing entry is created; with `arguments` the
-    entry is called.
+    """Write statements that assign `names` from a table entry. A missing entry is created. With `arguments`, the entry
+    is called.
 
     Plain dicts and direct calls are the fastest way to do this in Python.
     """

@@ -1,5 +1,5 @@
-"""Generates the statements that read a struct. Adjacent fixed-width fields and the length after them are read by one
-unpack."""
+"""Generates the statements that read a struct. A single unpack reads adjacent fixed-width fields and the length after
+them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Reach:
     """The part that can be read at once: a run of fixed-width fields and the length after it.
 
     If that length belongs to a nullable text, the code assumes that the text is null, and also reads what follows it.
-    This never reads too far, because a text that is not null has at least as many bytes.
+    This never reads too far, because a non-null text has at least as many bytes.
     """
 
     run: FixedRun
@@ -54,8 +54,8 @@ class _Reach:
 class StructReader:
     """Writes the statements that read one struct into local variables.
 
-    Positions are relative to the variable `pos`, which only ever grows. With `from_start`, they are numbers until
-    something of variable length has been read.
+    Positions are relative to the variable `pos`, which only grows. With `from_start`, they are numbers until something
+    of variable length has been read.
     """
 
     def __init__(self, layout: Layout, lines: Lines, uses: Uses, *, from_start: bool = False) -> None:
@@ -69,13 +69,13 @@ class StructReader:
         self._has_guessed = False
 
     def read(self) -> None:
-        """Write the statements. Afterwards `end` is the position after the struct."""
+        """Write the statements. Afterwards, `end` is the position after the struct."""
         self.read_before_tags()
         if self._layout.wire.tags is not None:
             self._tags(self._layout.wire.tags)
 
     def read_before_tags(self) -> None:
-        """Write the statements that read a struct up to the number of its tags, including that number if it has one."""
+        """Write the statements that read a struct up to and including the number of its tags, if it has one."""
         index = self._start(0)
         while isinstance(behind := self._runs[index].behind, Member):
             index = self._variable(index, behind)
@@ -99,7 +99,7 @@ class StructReader:
         return f"pos {'-' if offset < 0 else '+'} {abs(offset)}" if offset else "pos"
 
     def settle(self, extra: str = "") -> None:
-        """Bring `pos` up to date: the position that has been read so far, plus `extra`."""
+        """Bring `pos` up to date: the position read so far, plus `extra`."""
         sign = "-" if self._skip < 0 else "+"
         size = str(abs(self._skip)) if self._skip else ""
         if extra and size:
@@ -115,7 +115,7 @@ class StructReader:
     # Fixed-width fields
 
     def _reach(self, index: int, length: str, *, guess: bool = True) -> _Reach:
-        """What can be read from the run `index` on, with `length` as the variable for the length at its end."""
+        """What can be read starting at the run `index`, with `length` as the variable for the length at its end."""
         run = self._runs[index]
         names, formats = _targets(run, length)
         if guess and isinstance(run.behind, Member) and _is_nullable_text(run.behind):
@@ -126,7 +126,7 @@ class StructReader:
         make_uuids(run.fixed, self._lines, self._uses)
 
     def _start(self, index: int) -> int:
-        """Continue reading at the run `index`, no length of which has been read yet. Returns the run whose end was not
+        """Continue reading at the run `index`, of which no length has been read yet. Returns the run whose end was not
         read."""
         reach = self._reach(index, self._length)
         behind = reach.run.behind
@@ -162,12 +162,12 @@ class StructReader:
                 raise AssertionError("a run is not followed by a value of fixed width")
 
     def _long_length(self, head: str) -> None:
-        """Read the rest of a compact length of more than one byte; `pos` must be after that byte."""
+        """Read the rest of a compact length of more than one byte. `pos` must be after the first byte."""
         if head == UVARINT:
             self.settle()
             with self._lines.block(f"if {self._length} > 127:"):
                 self._lines.add(f"{self._length}, pos = {self._uses.runtime_name('read_uvarint')}(data, pos - 1)")
-                if self._has_guessed:  # If a null takes more than one byte, the length was guessed at the wrong place.
+                if self._has_guessed:  # If a null needs more than one byte, the length was guessed at the wrong place.
                     give_up_if(f"not {self._length}", self._lines, self._uses)
 
     def read_tags(self, tags: TagsLayout) -> None:
@@ -213,7 +213,7 @@ class StructReader:
             self.elements(field, value, count)
 
     def _length_of(self, head: str) -> str:
-        """The length or count that has been read, as an expression."""
+        """The length or count that was read, as an expression."""
         return f"{self._length} - 1" if head == UVARINT else self._length
 
     def _if_null(self, head: str) -> str:
@@ -241,9 +241,9 @@ class StructReader:
     # Strings and bytes
 
     def _leading_string(self, index: int, before: _Reach, field: FieldSchema, value: SizedValue) -> int:
-        """Read a string together with the length and the run before it: the low byte of the length selects the unpack.
+        """Read a string together with the length and the run before it. The low byte of the length selects the unpack.
 
-        Longer strings are detected by the length after it is read or, if it is a varint, by that low byte.
+        Longer strings are detected by the length once it has been read or, if it is a varint, by that low byte.
         """
         compact = value.head == UVARINT
         behind = self._reach(index + 1, _NEXT_LENGTH[self._length])
@@ -270,7 +270,7 @@ class StructReader:
         return self._finish_text(index, behind)
 
     def _text(self, index: int, field: FieldSchema, value: SizedValue) -> int:
-        """Read a string or bytes together with what follows; its length has already been read."""
+        """Read a string or bytes together with what follows. Its length has already been read."""
         self._long_length(value.head)
         has_guessed = self._has_guessed
         behind = self._reach(index + 1, _NEXT_LENGTH[self._length], guess=not has_guessed)
@@ -303,7 +303,7 @@ class StructReader:
         self._pass_text(value, behind)
 
     def _pass_text(self, value: SizedValue, behind: _Reach) -> None:
-        """Move `pos` past a text and past everything that was read together with it."""
+        """Move `pos` past a text and everything read together with it."""
         self._skip += width(behind.formats) - (1 if value.head == UVARINT else 0)
         self.settle(self._length)
 
@@ -319,7 +319,7 @@ def _is_nullable_text(member: Member) -> bool:
 
 
 def _targets(run: FixedRun, length: str) -> tuple[list[str], Formats]:
-    """The variables and formats of a run and of the length after it."""
+    """The variables and formats of a run and the length after it."""
     names = [local(member.field) for member in run.fixed]
     formats = [FORMATS[member.field.base] for member in run.fixed]
     head = None

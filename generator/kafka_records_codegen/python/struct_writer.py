@@ -31,7 +31,7 @@ _NULLS: Final = {
     "int32": 'b"\\xff\\xff\\xff\\xff"',
     UVARINT: 'b"\\x00"',
 }
-"""The bytes that are written for null, by the type of the length, count or marker in that place."""
+"""The bytes written for null, by the type of the length, count or marker in that place."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Piece:
 
 
 class StructWriter:
-    """Writes the statements that turn the struct in `value` into a list of byte expressions."""
+    """Writes the statements that convert the struct in `value` to a list of byte expressions."""
 
     def __init__(self, layout: Layout, lines: Lines, uses: Uses) -> None:
         self._layout = layout
@@ -73,9 +73,8 @@ class StructWriter:
         return self._pieces
 
     def _refuse(self) -> None:
-        """Write checks that leave values which the version cannot contain to the schema walker, because its errors name
-        the field.
-        """
+        """Write checks that leave values that the version cannot contain to the schema walker, because its errors name
+        the field."""
         for member in self._layout.wire.body:
             if member.field.can_be_null and not member.value.nullable:
                 self._give_up_if(f"value.{member.field.name} is None")
@@ -104,7 +103,7 @@ class StructWriter:
             self._run = []
 
     def _piece(self, expression: str, *, null: str | None = None, value: str = "") -> None:
-        """Add an expression. With `null`, the bytes of null, the expression is used only if `value` is not None."""
+        """Add an expression. With `null`, the bytes of null, it is used only if `value` is not None."""
         self._flush()
         if null is None:
             self._pieces.append(Piece(expression))
@@ -127,7 +126,8 @@ class StructWriter:
                 self._struct(value, name)
 
     def _check_fixed(self, value: FixedValue, name: str) -> None:
-        """Check the type: `struct` would cut or pad bytes that are not a uuid, and accept any value as a bool."""
+        """Check the type, because `struct` would cut or pad bytes that are not a uuid, and accept any value as a
+        bool."""
         if value.type == "uuid":
             self._give_up_if(f"type({name}) is not {self._uses.uuid_class}")
         elif value.type == "bool":
@@ -135,8 +135,7 @@ class StructWriter:
 
     def _raw(self, field: FieldSchema, value: SizedValue, name: str) -> None:
         """Assign the bytes of a string or bytes field to its local variable. (With an int16 length, `struct` checks the
-        limit.)
-        """
+        limit.)"""
         if value.type == "string":
             self._lines.add(f"{local(field)} = {name}.encode()")
             if value.length == UVARINT:
@@ -192,7 +191,7 @@ class StructWriter:
             self._piece(self._elements(value, name))
 
     def _string_with_numbers(self, first: Member, second: Member) -> None:
-        """Write a string and an array of numbers, such as a topic and its partitions, with one pack."""
+        """Write a string and an array of numbers, such as a topic and its partitions, with a single pack."""
         form = FORMATS[second.field.base]
         text, array = local(first.field), local(second.field)
         numbers = f"value.{second.field.name}"
@@ -210,9 +209,8 @@ class StructWriter:
         self._piece(array)
 
     def _numbers(self, field: FieldSchema, value: ArrayValue, name: str) -> None:
-        """Assign the bytes of an array of numbers, including its count, to the local variable of the field, with one
-        pack.
-        """
+        """Assign the bytes of an array of numbers, including its count, to the field's local variable, with a single
+        pack."""
         compact = value.count == UVARINT
         form = FORMATS[field.base]
         table = self._uses.pack_array(form, compact=compact)
@@ -226,7 +224,7 @@ class StructWriter:
         self._lines.add(f"{local(field)} = pack(count{' + 1' if compact else ''}, *{name})")
 
     def _elements(self, value: ArrayValue, name: str) -> str:
-        """The expression for an array that is not null, including its count."""
+        """The expression for a non-null array, including its count."""
         element = value.element
         compact = value.count == UVARINT
         if isinstance(element, StructValue):
@@ -260,8 +258,8 @@ class StructWriter:
             self._lines.add(f"tags += {head!r} + {self._uses.pack((FORMATS[value.type],))}({name})")
             return
         if isinstance(value, ArrayValue):
-            # The default is an empty tuple. An empty list is not equal to it, so the general writer decides whether the
-            # field is written.
+            # The default is an empty tuple, which an empty list does not equal, so the general writer decides whether
+            # the field is written.
             self._lines.add(f"{self._uses.runtime_name('refuse_list')}({name})")
         self._lines.add(f"raw = {self._payload(member, value, name)}")
         self._lines.add(f"tags += {tag!r} + {self._uses.runtime_name('uvarint')}(len(raw)) + raw")
@@ -276,14 +274,14 @@ class StructWriter:
             case SizedValue():
                 kind = "string" if value.type == "string" else "bytes"
                 text = f"{self._uses.runtime_name(f'write_compact_{kind}')}({name})"
-        # A field whose default is null is left out if it is null.
+        # A field with null as its default is omitted if it is null.
         is_null_written = value.nullable and member.field.default is not None
         return f"{_NULLS[UVARINT]} if {name} is None else {text}" if is_null_written else text
 
 
 def _is_string_with_numbers(first: Member, second: Member) -> bool:
-    """Whether two members can be written by one pack: a string and an array of numbers, neither nullable, with lengths
-    that are not compact."""
+    """Whether two members can be written by a single pack: a string and an array of numbers, neither nullable, with
+    non-compact lengths."""
     text, array = first.value, second.value
     return (
         text == SizedValue("string", "int16", nullable=False)
@@ -319,13 +317,13 @@ def write_function(layout: Layout, uses: Uses) -> str:
 
 
 def check_array(name: str, lines: Lines, uses: Uses) -> None:
-    """Write a check of the type, because a text or a dict could be mistaken for a sequence of items."""
+    """Write a type check, because a text or a dict could be mistaken for a sequence of items."""
     with lines.block(f"if type({name}) is not tuple:"):
         lines.add(f"{uses.runtime_name('require_list')}({name})")
 
 
 def write_array_function(layout: Layout, uses: Uses, *, compact: bool) -> str:
-    """The source of a function `items -> bytes`, which writes the count too."""
+    """The source of a function `items -> bytes`, which also writes the count."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     head = f"def {function('write', layout, array_kind(compact))}(items: tuple[{name}, ...]) -> bytes:"

@@ -66,7 +66,7 @@ class _TagsReader:
             self._keep()
 
     def _tag_and_size(self) -> None:
-        """Read tag and size. Tags must be ascending, and their payloads must be inside the data."""
+        """Read a tag and its size. Tags must be ascending, and their payloads must be inside the data."""
         lines = self._lines
         read_uvarint = self._uses.runtime_name("read_uvarint")
         lines.add("tag = data[pos]")
@@ -80,7 +80,7 @@ class _TagsReader:
         lines.add("last = tag")
 
     def _keep(self) -> None:
-        """Keep a tag without a field."""
+        """Keep a tag that has no field."""
         self._lines.add("unknown += ((tag, data[pos:end]),)")
         self._lines.add("pos = end")
 

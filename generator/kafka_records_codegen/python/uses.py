@@ -1,6 +1,6 @@
-"""Collects the names that the functions of a generated module use: from the runtime, constants and classes.
+"""Collects the names that the functions of a generated module use: runtime names, constants and classes.
 
-The code that generates functions gets each such name from here, so that the imports of the module are known.
+The code that generates functions gets all such names from here, so the imports of the module are known.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ RUNTIME_NAMES: Final = frozenset(
         "write_uuids",
     ]
 )
-"""All names that generated functions may import from `kafka_records_runtime.messages.codec`; in generated code they
+"""All names that generated functions may import from `kafka_records_runtime.messages.codec`. In generated code, they
 start with `_`."""
 
 
@@ -108,8 +108,7 @@ class Uses:
         self.uuids |= literals.uuid_names([field])
         return literals.literal(layout.message, field)
 
-    # Functions for fixed-width values, and tables of functions by length. The name of each says what it reads or
-    # writes.
+    # Functions for fixed-width values, and tables of functions by length. Their names say what they read or write.
 
     def unpack(self, formats: Formats) -> str:
         """The function that reads a run of fixed-width fields."""
@@ -120,7 +119,7 @@ class Uses:
         return self._function("pack", formats, "pack")
 
     def unpack_text(self, kind: str, behind: Formats, before: Formats = ()) -> str:
-        """A table for a text and its neighbours; `kind` is `text`, `compact_text`, `bytes` or `compact_bytes`."""
+        """A table for a text and its neighbours. `kind` is `text`, `compact_text`, `bytes` or `compact_bytes`."""
         entries = self.runtime_name("Unpack")
         return self._table(1, f"leading {kind}" if before else kind, entries, (before, kind, behind))
 
@@ -139,23 +138,23 @@ class Uses:
         return self._table(1, "whole pair", entries, ("whole", before, "text", between, "text", behind))
 
     def pack_array(self, form: str, *, compact: bool) -> str:
-        """A table for an array of numbers with its count."""
+        """A table for an array of numbers including its count."""
         kind = f"pack_{array_kind(compact)}"
         return self._table(2, kind, self.runtime_name("Pack"), (kind, (form,)))
 
     def pack_text_array(self, form: str) -> str:
-        """A table for a string and an array of numbers after it, with length and count."""
+        """A table for a string followed by an array of numbers, with length and count."""
         entries = f"dict[int, {self.runtime_name('Pack')}]"
         return self._table(2, "pack_text_array", entries, ("pack_text_array", (form,)))
 
     @property
     def constants(self) -> list[str]:
-        """The statements that define all constants whose names the methods above have returned."""
+        """The statements that define all constants whose names were returned by the methods above."""
         return [self._constants[key] for key in sorted(self._constants)]
 
     @property
     def legend(self) -> list[str]:
-        """The meaning of the names of the constants, line by line."""
+        """The meanings of the constants' names, line by line."""
         return legend(self._kinds, self._letters)
 
     def _function(self, kind: str, formats: Formats, method: str) -> str:

@@ -1,6 +1,6 @@
 """Reads a spec file into values: messages, common structs and fields.
 
-This module has the grammar of each attribute; `checks` checks how attributes depend on each other.
+This module contains the grammar of each attribute. `checks` checks how attributes depend on each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENTITY_TYPES: Final = {
     "topicName": "string",
     "brokerId": "int32",
 }
-"""The field type that each entity type requires; `unknown` allows any."""
+"""The field type that each entity type requires. `unknown` allows any type."""
 
 _MESSAGE: Final = (
     *("type", "name", "validVersions", "flexibleVersions", "apiKey", "deprecatedVersions", "listeners"),
@@ -60,7 +60,7 @@ _STRUCT_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class FieldType:
-    """The type of a field. `base` is a primitive type or the name of a struct; for an array, that of its elements."""
+    """The type of a field. `base` is a primitive type or struct name, for an array that of its elements."""
 
     base: str
     is_array: bool
@@ -75,7 +75,7 @@ class FieldType:
 
 @dataclass(frozen=True)
 class FieldSpec(Element):
-    """A field as written in the file. `flexible` is None if it depends on the message, `default` is a text."""
+    """A field as written in the file. `flexible` is None if it depends on the message; `default` is a text."""
 
     name: str
     type: FieldType
@@ -104,9 +104,7 @@ class StructSpec(Element):
 
 @dataclass(frozen=True)
 class MessageSpec(Element):
-    """A message as written in its file. If it has no `versions`, the API is retired, and nothing is generated
-    for it.
-    """
+    """A message as written in its file. Without `versions`, the API is retired, and nothing is generated for it."""
 
     type: MessageType
     name: str
@@ -125,7 +123,7 @@ class MessageSpec(Element):
 
 
 def read_message(source: SpecText) -> MessageSpec | None:
-    """The message in `source`. Mistakes are reported there. None if there is no JSON object."""
+    """The message in `source`, which receives any violations. None if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None
@@ -164,8 +162,7 @@ def _read_field(
     source: SpecText, node: Node, path: str, structs: frozenset[str], neighbours: tuple[str, ...]
 ) -> FieldSpec:
     """Read a field. `structs` are the names of structs that its type may use; `neighbours` are the names of other
-    fields.
-    """
+    fields."""
     reader = _Reader(source, node, path, _FIELD, "a field")
     tagged = reader.versions("taggedVersions")
     if tagged.is_empty and reader.is_sound("taggedVersions"):

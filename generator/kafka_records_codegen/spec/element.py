@@ -1,8 +1,7 @@
-"""Reads the attributes of a JSON object strictly, but is as lenient about scalars as Kafka.
+"""Reads the attributes of a JSON object strictly, but with the same leniency about scalars as Kafka.
 
-An attribute that is missing or cannot be read gets a neutral value, and `Element.broken` notes that it was reported, so
-that no other rule reports it again. The same applies to everything after a mistake that makes the rest of the file
-unreadable.
+A missing or unreadable attribute gets a neutral value, and `Element.broken` notes that it was reported, so that no
+other rule reports it again. The same applies to everything after a mistake that makes the rest of the file unreadable.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Element:
-    """A message, struct or field: its JSON object, its path, and the attributes that could not be read."""
+    """A message, struct or field: its JSON object, its path, and its unreadable attributes."""
 
     source: SpecText
     node: Node
@@ -39,16 +38,16 @@ class Element:
     broken: frozenset[str]
 
     def has(self, attribute: str) -> bool:
-        """Whether the attribute is present; JSON's null counts as absent."""
+        """Whether the attribute is present. JSON's null counts as absent."""
         member = self.node.members.get(attribute)
         return member is not None and member.value.kind != "null"
 
     def is_sound(self, *attributes: str) -> bool:
-        """Whether none of the attributes has been reported as missing or unreadable."""
+        """Whether none of the attributes was reported as missing or unreadable."""
         return self.broken.isdisjoint(attributes)
 
     def is_whole(self, attribute: str) -> bool:
-        """Whether the attribute was read completely: reading did not stop before or inside it."""
+        """Whether the attribute was read completely, so that reading did not stop before or inside it."""
         member = self.node.members.get(attribute)
         return self.node.is_whole if member is None else member.value.is_whole
 
@@ -81,9 +80,8 @@ class AttributeReader:
                 source.report(member.position, self._element.path_to(name), f"unknown attribute; {hint}")
 
     def finish(self, *ranges_to_check: str) -> dict[str, Any]:
-        """Read the attributes that all elements share. Version ranges that have no meaning here are read too, which
-        checks their grammar.
-        """
+        """Read the attributes that all elements share. Version ranges without meaning here are also read, to check
+        their grammar."""
         for attribute in ranges_to_check:
             self.versions(attribute)
         element = self._element
@@ -103,7 +101,7 @@ class AttributeReader:
     # ---- attributes by kind
 
     def text(self, attribute: str) -> str:
-        """The text of a string, number or boolean; empty when absent."""
+        """The text of a string, number or boolean; empty if absent."""
         node = self._scalar(attribute, "a string")
         return "" if node is None else node.text
 
@@ -127,7 +125,7 @@ class AttributeReader:
         return None
 
     def required_integer(self, attribute: str, allowed: range) -> int | None:
-        """A required whole number; reported if it is missing."""
+        """A required whole number. Reported if it is missing."""
         number = self.integer(attribute, allowed)
         if number is None and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write a whole number between {allowed[0]} and {allowed[-1]}")
@@ -145,7 +143,7 @@ class AttributeReader:
             return default
 
     def name(self, pattern: re.Pattern[str], rule: str, neighbours: Iterable[str] = ()) -> str:
-        """The name of the object. If it is invalid, a suggestion follows the style of its `neighbours`."""
+        """The name of the object. For an invalid name, a suggestion follows the style of its `neighbours`."""
         text = self.text("name")
         if not self._element.has("name"):
             if self.is_sound("name"):
@@ -177,14 +175,14 @@ class AttributeReader:
         return tuple(node.text for node, _ in self._list(attribute))
 
     def required(self, attribute: str, rule: str) -> str:
-        """A required text that must not be blank; `rule` says what to write."""
+        """A required text that must not be blank. `rule` says what to write."""
         text = self.text(attribute).strip()
         if not text and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write {rule}")
         return text
 
     def texts(self, attribute: str) -> tuple[Element, ...]:
-        """The texts of a list, each with its place. Anything else in the list is a violation."""
+        """The texts in a list, each with its place. Anything else in the list is a violation."""
         found = []
         source = self._element.source
         for node, path in self._list(attribute):
@@ -196,7 +194,7 @@ class AttributeReader:
         return tuple(found)
 
     def children(self, attribute: str, read: Callable[[SpecText, Node, str], T]) -> tuple[T, ...]:
-        """The objects of a list. A single object counts as a list of one."""
+        """The objects in a list. A single object counts as a list of one."""
         found = []
         source = self._element.source
         for node, path in self._list(attribute):
@@ -215,7 +213,7 @@ class AttributeReader:
         return tuple(found)
 
     def names_in(self, attribute: str) -> Iterator[str]:
-        """The names of the objects of a list, as far as they can be read."""
+        """The names of the objects in a list, as far as readable."""
         for node, _ in self._list(attribute):
             if "name" in node.members:
                 yield node.members["name"].value.text

@@ -1,8 +1,8 @@
 """Reads the JSON of spec files as strictly as Kafka's generator does, and keeps the position of every value.
 
-The dialect is JSON with `//` and `/* */` comments anywhere outside strings. Not allowed are `#` comments, trailing
-commas, single quotes and text after the closing brace (which the older dialect allows). If several members have the
-same name, the last one counts. After a mistake whose intended meaning is clear, reading continues, so that one run
+The dialect is JSON with `//` and `/* */` comments anywhere outside strings. It does not allow `#` comments, trailing
+commas, single quotes, or text after the closing brace (which the older dialect allows). If several members have the
+same name, the last one counts. Reading continues after a mistake if the intended meaning is clear, so that one run
 reports all mistakes.
 """
 
@@ -38,7 +38,8 @@ class Node:
     """A JSON value and its start position.
 
     `text` is the content of a string, or a number, boolean or null as written in the file; `items` are an array's
-    elements and `members` those of an object. If an array or object is not `is_whole`, reading stopped before its end.
+    elements, and `members` are an object's members. If an array or object is not `is_whole`, reading stopped before its
+    end.
     """
 
     kind: Kind
@@ -58,15 +59,15 @@ class Node:
 
 
 class _StopReadingError(Exception):
-    """Nothing after this place can be read; `node` is the part of the surrounding value that was read."""
+    """Nothing after this place can be read. `node` is the part of the surrounding value that was read."""
 
     node: Node | None = None
 
 
 def parse(source: SpecText) -> Node | None:
-    """The value in `source`, or the part of it before the place at which reading had to stop.
+    """The value in `source`, or the part of it that precedes the place where reading had to stop.
 
-    Mistakes are reported to `source`. None if nothing could be read.
+    Mistakes are reported to `source`. None if nothing was readable.
     """
     reader = _Reader(source)
     try:
@@ -236,7 +237,7 @@ class _Reader:
         return _ESCAPES.get(code, "")
 
     def _joined(self, parts: list[str], path: str, start: int) -> str:
-        """The parts as one text. Two adjacent escaped surrogates become one character."""
+        """The parts joined into one text. Two adjacent escaped surrogates become one character."""
         text = "".join(parts)
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
@@ -314,9 +315,9 @@ def _leading_blanks(text: str, at: int) -> Iterator[_Blank]:
 
 
 def leading_comment(text: str) -> str:
-    """The comment before the spec, without comment markers and without a licence notice at its start.
+    """The comment before the spec, without comment markers or a licence notice at its start.
 
-    Paragraphs are separated by an empty line; lines are not changed.
+    Paragraphs are separated by an empty line, and lines are unchanged.
     """
     paragraphs = _comments(text)
     if paragraphs and _LICENCE.search(paragraphs[0]):
@@ -356,7 +357,7 @@ def _block_lines(block: str) -> list[str]:
 
 
 def _dedented(lines: list[str]) -> str:
-    """The lines without their common indentation, and without empty lines at either end."""
+    """The lines without their common indentation, and without empty lines at the start or end."""
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     shared = min(indents, default=0)
     return "\n".join(line[shared:].rstrip() for line in lines).strip("\n")

@@ -1,7 +1,7 @@
 """The notes of a folder of specs: facts about its messages that Kafka's spec language cannot express.
 
 They are in a file `_notes.json` next to the specs, in the same JSON dialect, and are read just as strictly. This module
-has the grammar; `model.note_checks` checks the notes against the messages.
+contains the grammar; `model.note_checks` checks the notes against the messages.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecText
 
 NOTES: Final = "_notes.json"
-"""The name of the file that contains the notes of a folder and no message."""
+"""The name of the file that contains a folder's notes instead of a message."""
 
 FRAMINGS: Final = ("coordinator", "metadata", "none")
-"""How the records of a folder begin. With `none`, its messages are not records of a topic."""
+"""How the records of a folder begin. With `none`, its messages are not topic records."""
 
 _NOTES: Final = ("framing", "retiredTypes", "versionNotes", "newerAsHighest", "enums")
 _ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -28,7 +28,7 @@ _VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class RetiredTypeSpec(Element):
-    """A record type that no spec describes any more: its number and name, and the reason in a few words."""
+    """A record type that no spec describes any more: its number, its name, and the reason in a few words."""
 
     type: int | None
     name: str
@@ -37,7 +37,7 @@ class RetiredTypeSpec(Element):
 
 @dataclass(frozen=True)
 class VersionNoteSpec(Element):
-    """A remark that is appended to errors about these versions of a message."""
+    """A remark appended to errors about these versions of a message."""
 
     message: str
     versions: Versions
@@ -64,7 +64,7 @@ class EnumSpec(Element):
 
 @dataclass(frozen=True)
 class NotesSpec(Element):
-    """The notes of a folder as written in the file. `framing` is None if the file does not contain it."""
+    """A folder's notes as written in the file. `framing` is None if the file does not contain it."""
 
     framing: str | None
     retired_types: tuple[RetiredTypeSpec, ...]
@@ -74,7 +74,7 @@ class NotesSpec(Element):
 
 
 def read_notes(source: SpecText) -> NotesSpec | None:
-    """The notes in `source`. Mistakes are reported there. None if there is no JSON object."""
+    """The notes in `source`, which receives any violations. None if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 MAX_VERSION = 32767
-"""The highest possible version, because versions are Java shorts; `A+` ends here."""
+"""The highest possible version, given that versions are Java shorts. `A+` ends here."""
 
 _RANGE = re.compile(r"(?P<lowest>[0-9]{1,9})(?:(?P<open>\+)|-(?P<highest>[0-9]{1,9}))?")
 
@@ -66,7 +66,7 @@ class Versions:
 
     @property
     def pair(self) -> tuple[int, int] | None:
-        """The pair `(lowest, highest)`, or None if the range is empty: the form in generated schemas."""
+        """The pair `(lowest, highest)`, or None if the range is empty, as in generated schemas."""
         return None if self.is_empty else (self.lowest, self.highest)
 
     def contains(self, version: int) -> bool:
@@ -82,7 +82,7 @@ class Versions:
         return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
 
     def subtract(self, other: Versions) -> tuple[Versions, ...]:
-        """The versions that are not in `other`: no range, one, or the two sides of a hole, ascending."""
+        """The versions that are not in `other`: no range, one, or two on both sides of a hole, ascending."""
         common = self.intersect(other)
         if common.is_empty:
             parts: tuple[Versions, ...] = (self,)

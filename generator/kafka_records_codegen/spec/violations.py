@@ -1,6 +1,6 @@
-"""Problems in spec files, and where they are. All violations of all files are collected and shown together.
+"""Problems in spec files, and where they are. The violations of all files are collected and shown together.
 
-A warning has the same form, and is about something that Kafka's generator accepts but that is probably a mistake.
+A warning has the same form. It is about something that Kafka's generator accepts but that is probably a mistake.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_runtime.text.printable import printable
 
 _WIDTH: Final = 120
-"""The maximum length of the piece of a source line that an excerpt shows."""
+"""The maximum length of the part of a source line that an excerpt shows."""
 
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A place in a text: line and column (in characters), both counted from 1."""
+    """A place in a text: line and column (in characters), both starting at 1."""
 
     line: int
     column: int
@@ -29,7 +29,7 @@ class Violation:
     """One violation or, with `is_warning`, a possible mistake: its place, its JSON path (`fields[2].type`), and the
     problem.
 
-    `line` is 0 if the problem concerns a whole folder; then `path` and `excerpt` are empty.
+    If the problem concerns a whole folder, `line` is 0, and `path` and `excerpt` are empty.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Violation:
 
 
 class SpecErrors(KafkaRecordsError):
-    """Specs that cannot be used. `violations` and `warnings` contain all problems, by file, line and column."""
+    """The specs are unusable. `violations` and `warnings` contain all problems, by file, line and column."""
 
     def __init__(self, violations: Iterable[Violation], warnings: Iterable[Violation] = ()) -> None:
         self.violations = in_order(violations)
@@ -71,7 +71,7 @@ class SpecText:
     """A spec file as text, with the violations and warnings found in it so far. `name` is the file's name in messages.
 
     In the older dialect of `loader.load`, constructs that Kafka accepted before 4.0 and rejects today are not
-    violations. `unreadable` are places of values that are not JSON, about which nothing more is reported.
+    violations. `unreadable` are the places of values that are not JSON; nothing more is reported about them.
     """
 
     name: str
@@ -93,7 +93,7 @@ class SpecText:
         return Violation(self.name, position.line, position.column, path or "$", message, excerpt)
 
     def _excerpt(self, position: Position) -> str:
-        """The line of `position`, shortened if it is long, and a caret below the column."""
+        """The line of `position`, shortened if it is long, with a caret below the column."""
         lines = self.text.split("\n")
         line = lines[position.line - 1].rstrip("\r") if position.line <= len(lines) else ""
         at = position.column - 1

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Lines:
-    """Collects lines; `with lines.block("if x:")` indents the lines that are added inside the block."""
+    """Collects lines. `with lines.block("if x:")` indents the lines added inside the block."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

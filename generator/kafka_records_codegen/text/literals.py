@@ -1,4 +1,4 @@
-"""Turns values of the model into Python source."""
+"""Converts values of the model to Python source."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def uuid_names(fields: Iterable[FieldSchema]) -> set[str]:
 
 
 def in_import_order(names: Iterable[str]) -> list[str]:
-    """Names of one module in the order of an import statement: constants first."""
+    """The names from one module in the order of an import statement, constants first."""
     return sorted(names, key=lambda name: (not name.isupper(), name))

@@ -1,4 +1,4 @@
-"""The common parts of generated pages: the header, templates, docstrings, black."""
+"""What generated pages have in common: the header, templates, docstrings, black."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 class Links:
     """The relative paths from the folder of the pages to the specs and to the generated package.
 
-    A path is None if pages should name its target without a link.
+    A path is None if pages should name the target without a link.
     """
 
     specs: str | None = None
@@ -42,11 +42,11 @@ class Package:
     links: Links = Links()
 
     def module(self, *parts: str) -> str:
-        """The dotted name of a subpackage or of a module in it. `parts` may be paths of folders."""
+        """The dotted name of a subpackage or a module in it. `parts` may be folder paths."""
         return ".".join(part.replace("/", ".") for part in (self.name, *parts) if part)
 
     def reference(self, page: str) -> str:
-        """The sentence about the reference page in the docstring of a module."""
+        """The sentence about the reference page in a module's docstring."""
         return "" if self.docs is None else f"\n\nReference: {self.docs}/{page}"
 
 
@@ -63,23 +63,23 @@ def _environment() -> Environment:
 
 
 def fill(template: str, **values: Any) -> str:
-    """Fill in a template, without formatting the result."""
+    """Fill in a template without formatting the result."""
     return _environment().get_template(template).render(**values)
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in the template of a module and format it with black."""
+    """Fill in the template of a module, and format it with black."""
     return in_style(fill(template, **values))
 
 
 def render_in_style(template: str, **values: Any) -> str:
-    """Like `render`, for a template that follows black's style except for long lines. It is many times faster."""
+    """Like `render`, for a template that follows black's style except for long lines. Many times faster."""
     return with_long_lines_in_style(fill(template, **values))
 
 
 def origin(package: Package, sources: list[str]) -> list[str]:
     """The lines that say which tool generated the file, from which specs, and how to regenerate it. They contain no
-    time, so that the same specs give the same bytes."""
+    time, so the same specs give the same bytes."""
     docs = "" if package.docs is None else " --docs DIR"
     return [
         Mark("codecs", package.name).line,

@@ -1,8 +1,8 @@
 """Formats pages in black's style, mostly without calling black.
 
-black is slow, and in a generated page it only has to break the few lines that are too long. So a template may promise
+black is slow, and in a generated page, it only has to break the few lines that are too long. So a template may promise
 that its page is in black's style except for such lines. Then only these lines are passed to black, each statement
-separately. The result is the same as that of black for the whole page, which tests check.
+separately. Tests check that the result is the same as from black for the whole page.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def in_style(page: str) -> str:
 
 
 def with_long_lines_in_style(page: str) -> str:
-    """The result of black for a page that is already in black's style, except for lines that are too long or contain a
+    """Formats a page as black does, if it is already in black's style except for lines that are too long or contain a
     single quote.
 
-    Each of these lines must be a statement or the first line of a statement. If a line is neither (it ends with a
-    comma, or black cannot read it), the whole page is passed to black.
+    Each of these lines must be a statement or the first line of one. If a line is neither (it ends with a comma, or
+    black cannot parse it), the whole page is passed to black.
     """
     try:
         return "\n".join(_pieces(page.splitlines())) + "\n"
@@ -41,7 +41,7 @@ def with_long_lines_in_style(page: str) -> str:
 
 
 def _pieces(lines: list[str]) -> Iterator[str]:
-    """The page in pieces of one or more lines: statements that black has split, whole texts, and unchanged lines."""
+    """The page in pieces of one or more lines: statements split by black, whole texts, and unchanged lines."""
     head = ""
     waiting = iter(lines)
     for line in waiting:
@@ -66,7 +66,7 @@ def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
 
 @cache
 def _statement(line: str) -> str:
-    """A statement, or the head of one, as black splits it at its indentation. Raises InvalidInput for anything else."""
+    """A statement, or the head of one, split by black at its indentation. Raises InvalidInput for anything else."""
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
     if code.endswith(","):
@@ -78,5 +78,5 @@ def _statement(line: str) -> str:
 
 
 def _document(text: str) -> str:
-    """A docstring of a class at the top of a page. black trims and indents its lines."""
+    """The docstring of a class at the top of a page. black trims and indents its lines."""
     return in_style(f"class _:\n{text}\n").partition("\n")[2].rstrip("\n")

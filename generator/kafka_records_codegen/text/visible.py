@@ -1,4 +1,4 @@
-"""Escapes characters in the texts of a spec that would be invisible or misleading in a generated file."""
+"""Escapes characters in spec texts that would be invisible or misleading in a generated file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from typing import Final
 
 _TURNS: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""Marks that change the direction of writing: text after them is shown in another order than it is read
+"""Marks that change the writing direction. Text after them is shown in a different order than it is read
 (CVE-2021-42574)."""
 
 _TURN: Final = re.compile(f"[{_TURNS}]")
 _NOT_FOR_SOURCE: Final = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff{_TURNS}]",
 )
-"""These marks, control characters, line separators, lone surrogates and byte order marks: Python cannot read them or
-treats them as the end of a line, or they are displayed as something else."""
+"""These marks, control characters, line separators, lone surrogates and byte order marks. Python cannot read them or
+treats them as line ends, or they are displayed as something else."""
 
 
 def visible(text: str) -> str:

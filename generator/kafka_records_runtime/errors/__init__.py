@@ -1,8 +1,8 @@
-"""All exceptions of kafka-records, each named for its diagnosis. Import them from here.
+"""All exceptions of kafka-records, each named after its diagnosis. Import them from here.
 
-They form one tree: `KafkaRecordsError` at the top, below it one family per activity (`DecodeError`, `EncodeError`,
-`FramingError`, `JsonError`, ...). Constructor arguments become attributes of the same names and, in their order,
-`args`, so every error can be pickled. The text is built only when it is printed.
+They form one tree, with `KafkaRecordsError` at the top and below it one family per activity (`DecodeError`,
+`EncodeError`, `FramingError`, `JsonError`, ...). Constructor arguments become attributes of the same names and, in
+order, `args`, so every error can be pickled. The text is built only when it is printed.
 """
 
 from __future__ import annotations
@@ -105,5 +105,5 @@ __all__ = [
 
 for _error in tuple(globals().values()):
     if isinstance(_error, type) and issubclass(_error, KafkaRecordsError):
-        # Tracebacks and pickles should name the module that users import from.
+        # Tracebacks and pickles should name the module from which users import.
         _error.__module__ = __name__

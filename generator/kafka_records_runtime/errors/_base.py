@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class KafkaRecordsError(Exception):
-    """Base class of all errors that this project raises deliberately."""
+    """Base class of all errors that this project deliberately raises."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -13,7 +13,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def number(value: object) -> str:
-    """A number as text, as a power of two if it has more digits than Python can print. Other values are returned
+    """A number as text, or as a power of two if it has more digits than Python can print. Other values are returned
     unchanged."""
     if not isinstance(value, int) or value.bit_length() <= 128:
         return str(value)

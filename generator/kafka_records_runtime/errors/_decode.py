@@ -9,9 +9,9 @@ class DecodeError(KafkaRecordsError, ValueError):
     """The bytes cannot be decoded as the expected message.
 
     `path` is the place of the error in Python names, outermost first (`members[2].client_host`). It is empty for the
-    message as a whole; a section of tagged fields is called `tagged_fields`. `offset` is the byte at which the wrong
-    value starts, counted from the start of the message. (In a key or value of a record, the message starts after the
-    int16.) `note` is a remark from the specs about this version of the message, or empty.
+    message as a whole. A section of tagged fields is called `tagged_fields`. `offset` is the byte where the wrong value
+    starts, counted from the start of the message. (In a record's key or value, the message starts after the int16.)
+    `note` is a remark from the specs about this version of the message, or empty.
     """
 
     note: str = ""
@@ -58,7 +58,7 @@ class UnexpectedNull(DecodeError):
 
 
 class NegativeLength(DecodeError):
-    """A length or count is negative, but is not the one that means null.
+    """A length or count is negative but not the one that means null.
 
     This includes compact lengths above 2147483647, which Kafka reads as negative numbers.
     """
@@ -73,9 +73,8 @@ class NegativeLength(DecodeError):
 
 
 class CountTooLarge(DecodeError):
-    """The count of an array or tag section is larger than the number of elements that fit into the remaining bytes
-    (`limit`).
-    """
+    """The count of an array or tag section exceeds the number of elements that fit into the remaining bytes
+    (`limit`)."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, count: int, limit: int) -> None:
         super().__init__(message_name, version, path, offset, count, limit)
@@ -100,7 +99,7 @@ class StringTooLong(DecodeError):
 
 
 class InvalidUtf8(DecodeError):
-    """A string is not UTF-8. `offset` is that of the first bad byte, `fault` is the message of Python's decoder."""
+    """A string is not UTF-8. `offset` is that of the first bad byte; `fault` is the message of Python's decoder."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, fault)
@@ -137,7 +136,8 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag is not allowed: its field is not tagged in this version, or its number cannot be written."""
+    """A tag is not allowed, because its field is not tagged in this version, or because its number cannot be
+    written."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -175,7 +175,7 @@ class TagOrder(DecodeError):
 
 
 class TagSizeMismatch(DecodeError):
-    """The declared size of a known tag is not the size of its value."""
+    """The declared size of a known tag differs from the size of its value."""
 
     def __init__(
         self, message_name: str, version: int, path: str, offset: int, tag: int, declared: int, used: int

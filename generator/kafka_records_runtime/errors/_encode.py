@@ -26,8 +26,8 @@ class EncodeError(KafkaRecordsError, ValueError):
 
 
 class FieldNotInVersion(EncodeError):
-    """A field has a value other than its default, in a version without that field. The spec does not declare it
-    ignorable, so it must not be dropped.
+    """A field has a non-default value in a version without that field. The spec does not declare it ignorable, so it
+    must not be dropped.
 
     Kafka raises UnsupportedVersionException ("Attempted to write a non-default ...").
     """
@@ -38,7 +38,7 @@ class FieldNotInVersion(EncodeError):
 
 
 class NullNotAllowed(EncodeError):
-    """A field is None, but cannot be null in this version."""
+    """A field is None but cannot be null in this version."""
 
     @property
     def detail(self) -> str:
@@ -70,8 +70,8 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value has a Python type that the field does not accept. A field of type bool rejects an int, but an integer
-    field accepts a bool, as in Python."""
+    """A value has a Python type that the field does not accept. A bool field rejects an int, but an integer field
+    accepts a bool, as in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -132,7 +132,7 @@ class UnknownField(EncodeError):
 
 
 class TagsNotSupported(EncodeError):
-    """A struct has unknown tagged fields, but structs have no section of tagged fields in this version."""
+    """A struct has unknown tagged fields, but structs have no tagged fields in this version."""
 
     @property
     def detail(self) -> str:

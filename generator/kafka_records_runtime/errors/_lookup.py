@@ -8,15 +8,15 @@ from kafka_records_runtime.errors._base import KafkaRecordsError, number, plural
 class FramingError(KafkaRecordsError, ValueError):
     """The key or value of a record does not start like those of its topic (`kafka_records_runtime.records.framing`).
 
-    `offset` is the byte of the value that is wrong. It is None for errors of coordinator framing, which are about a key
-    or a value as a whole.
+    `offset` is the byte of the value that is wrong. It is None for errors in coordinator framing, which concern a whole
+    key or value.
     """
 
     offset: int | None = None
 
 
 class NullKey(FramingError):
-    """A record has no key, but all records of the coordinators' topics have one."""
+    """A record has no key, although all records in coordinators' topics have one."""
 
     def __str__(self) -> str:
         return "the record has no key"
@@ -117,7 +117,7 @@ class UnknownApiKey(FramingError):
 class JsonError(KafkaRecordsError, ValueError):
     """A JSON value is not the expected message or record.
 
-    `path` contains the names in the JSON; `detail` ends a sentence that starts with the path. `version` is None for
+    `path` uses the names in the JSON; `detail` ends a sentence that starts with the path. `version` is None for
     records.
     """
 
@@ -135,7 +135,7 @@ class JsonError(KafkaRecordsError, ValueError):
 
 
 class SchemaFormatError(KafkaRecordsError, ValueError):
-    """A schema was generated in a format that this runtime does not read. Generate the package again, or install the
+    """A schema was generated in a format that this runtime does not read. Regenerate the package, or install the
     matching runtime."""
 
     def __init__(self, name: str, found: int, expected: int) -> None:
@@ -163,7 +163,7 @@ class UnknownMessage(KafkaRecordsError, KeyError):
 
 
 class UnknownApi(KafkaRecordsError, KeyError):
-    """No request of the package has this api key; `known` lists the existing ones."""
+    """The package has no request with this api key; `known` lists the existing ones."""
 
     def __init__(self, key: int, known: tuple[int, ...]) -> None:
         super().__init__(key, known)

@@ -1,1 +1,1 @@
-"""Facts of Kafka that no spec contains: error codes, requests, secrets, partitions of keys, ids."""
+"""Facts about Kafka that no spec contains: error codes, requests, secrets, partitions of keys, ids."""

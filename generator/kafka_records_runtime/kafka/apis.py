@@ -13,8 +13,8 @@ _API_VERSIONS: Final = 18
 class Api(NamedTuple):
     """A kind of request and its response.
 
-    `versions` are the versions of the request. From version `flexible_from` on (None: never), request and response use
-    the compact encoding.
+    `versions` are the versions of the request. Starting with version `flexible_from` (None: never), request and
+    response use the compact encoding.
     """
 
     key: int
@@ -25,17 +25,17 @@ class Api(NamedTuple):
     flexible_from: int | None
 
     def request_header_version(self, version: int) -> int:
-        """The version of the RequestHeader before a request of `version`: 2 if the version is flexible, otherwise 1.
+        """The version of the RequestHeader before a request of `version`: 2 for a flexible version, otherwise 1.
 
         Raises UnsupportedVersion. (`ApiKeys.requestHeaderVersion`; Kafka 4.0 removed header version 0.)
         """
         return 2 if self._is_flexible(version) else 1
 
     def response_header_version(self, version: int) -> int:
-        """The version of the ResponseHeader before a response of `version`: 1 if the version is flexible, otherwise 0.
+        """The version of the ResponseHeader before a response of `version`: 1 for a flexible version, otherwise 0.
 
-        An ApiVersions response always has header version 0, because a client that sends the request does not know yet
-        what the broker supports (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)
+        An ApiVersions response always has header version 0, because the client does not yet know what the broker
+        supports (KIP-511). Raises UnsupportedVersion. (`ApiKeys.responseHeaderVersion`)
         """
         return 1 if self._is_flexible(version) and self.key != _API_VERSIONS else 0
 

@@ -1,8 +1,7 @@
-"""Decides which configs are secrets, by a list of the names that are not secrets, from the classes of Kafka 4.4.0.
+"""Determines which configs are secrets, using a list of names that are not secrets, from the classes of Kafka 4.4.0.
 
-A config is a secret if its definition says so (type PASSWORD) or if its definition is unknown, as in
-`KafkaConfigSchema.isSensitive`. Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and
-`ClientMetricsConfigs`.
+As in `KafkaConfigSchema.isSensitive`, a config is a secret if its definition says so (type PASSWORD) or is unknown.
+Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and `ClientMetricsConfigs`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from typing import Final
 
 RESOURCE_TYPES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-"""Names of the resource types that have configs (`ConfigResource.Type`), as in Kafka's tools."""
+"""The names of the resource types that have configs (`ConfigResource.Type`), as in Kafka's tools."""
 
 REDACTED: Final = "(redacted)"
 """The text that replaces a secret."""
@@ -27,13 +26,13 @@ def is_sensitive(resource_type: str, name: str) -> bool:
 
 
 def shown_value(resource_type: str, name: str, value: str | None, *, show_secrets: bool = False) -> str | None:
-    """The value of a config in a form that may be shown."""
+    """The value of a config as it may be shown."""
     return value if show_secrets or value is None or not is_sensitive(resource_type, name) else REDACTED
 
 
 def known_configs() -> str:
-    """The names that are not secrets, in the form that the JVM functions read: for each resource type one line with its
-    number and the names, separated by tabs."""
+    """The names that are not secrets, as the JVM functions read them: one line per resource type, with its number and
+    the names, separated by tabs."""
     return "".join("\t".join((str(n), *sorted(_KNOWN[kind]))) + "\n" for n, kind in RESOURCE_TYPES.items())
 
 

@@ -1,7 +1,7 @@
 """Kafka's error codes: what the number in an `error_code` field of a response means.
 
-Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4. A code never changes its meaning,
-but new releases add codes. Most responses about a failure contain an error message next to the code.
+Codes and names are from `org.apache.kafka.common.protocol.Errors` in Kafka 4.4. A code never changes its meaning, but
+new releases add codes. Most responses about a failure contain an error message in addition to the code.
 """
 
 from __future__ import annotations
@@ -156,12 +156,12 @@ class ErrorCode(OpenIntEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether the code means a failure: True for all except NONE."""
+        """Whether the code means a failure. True for all except NONE."""
         return self != ErrorCode.NONE
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same request may succeed later, perhaps after the new leader or coordinator is found.
+        """Whether the same request may succeed later, perhaps with a new leader or coordinator.
 
         True for codes whose exception is a `RetriableException` in Kafka 4.4; False for unknown codes.
         """

@@ -9,8 +9,8 @@ from typing import Self
 class OpenIntEnum(IntEnum):
     """An IntEnum that keeps unknown numbers: it can be created from any integer.
 
-    A number that has no name becomes a new member, called UNKNOWN_ and the number. Such a member equals its number and
-    has the same hash, and its `is_known` is False. Each call creates a new object, so compare with `==` and not with
+    A number without a name becomes a new member, named UNKNOWN_ followed by the number. Such a member equals its number
+    and has the same hash, and its `is_known` is False. Each call creates a new object, so compare with `==`, not with
     `is`.
     """
 
@@ -21,7 +21,7 @@ class OpenIntEnum(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in the form of Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the number
+        """The name as written by Kafka's tools, `PrepareCommit` for PREPARE_COMMIT; for an unknown number, the number
         itself."""
         return "".join(word.capitalize() for word in self.name.split("_")) if self.is_known else str(self.value)
 
@@ -34,6 +34,6 @@ class OpenIntEnum(IntEnum):
         member._value_ = int(value)
         return member
 
-    # Pickle by number: different Python versions pickle an IntEnum differently, and some look up its name.
+    # Pickle by number, because different Python versions pickle an IntEnum differently, and some look up its name.
     def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[int]]:
         return type(self), (int(self),)

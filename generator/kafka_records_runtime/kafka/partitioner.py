@@ -1,9 +1,9 @@
 """Computes the partition of a coordinator key in its topic. The leader of this partition is the coordinator.
 
 The key is a group id, a transactional id or, for a share partition, `share_partition_key`. Kafka computes Java's hash
-of that text, drops its sign, and takes it modulo the number of partitions: `GroupCoordinatorService`,
-`TransactionStateManager` and `ShareCoordinatorService`, each in its method `partitionFor`, and
-`org.apache.kafka.common.utils.Utils.abs`.
+of that text, drops its sign, and takes it modulo the number of partitions (the method `partitionFor` of
+`GroupCoordinatorService`, `TransactionStateManager` and `ShareCoordinatorService`, and
+`org.apache.kafka.common.utils.Utils.abs`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition, counted from 0, that contains the records of `key` in a topic with that many partitions.
+    """The partition, counted from 0, with the records of `key` in a topic with that many partitions.
 
     `key` is a group id, a transactional id or a `share_partition_key`. Raises ValueError for fewer than one partition.
     The smallest hash has no positive counterpart in 32 bits; Kafka uses 0 in its place.

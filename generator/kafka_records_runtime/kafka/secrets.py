@@ -1,7 +1,7 @@
 """Determines which fields of records are secrets. Code that prints records hides secrets unless the user requests them.
 
 Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
-delegation token is hidden here too, because the token can be computed from it and the secret key of a cluster.
+delegation token is also hidden here, because the token can be computed from it and the cluster's secret key.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})
 def may_hold_secrets(message: str, fields: Iterable[str]) -> bool:
     """Whether a message has fields that may be secrets.
 
-    `fields` are the names of all its fields, in snake case, because a user's own package may have a message of the same
-    name.
+    `fields` are the names of all its fields in snake case. They matter because a user's own package may have a message
+    with the same name.
     """
     named = frozenset(fields)
     if message == _CONFIG:
@@ -42,7 +42,7 @@ def may_hold_secrets(message: str, fields: Iterable[str]) -> bool:
 
 
 def secret_columns(message: str) -> frozenset[str]:
-    """The fields of a message that are secrets in every value, by their names in snake case."""
+    """The fields of a message that are secrets in every value, by name in snake case."""
     return frozenset(map(snake_case, _FIELDS.get(message, _NONE)))
 
 
@@ -52,7 +52,7 @@ def is_secret_config(resource_type: int, name: str) -> bool:
 
 
 def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
-    """The JSON names of the fields of a decoded message that are secrets. `value` has JSON names too."""
+    """The JSON names of the fields of a decoded message that are secrets. `value` also has JSON names."""
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
     if not value.keys() >= _CONFIG_FIELDS:

@@ -16,8 +16,8 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 class Uuid(bytes):
     """A 16-byte value, immutable and hashable, printed as in Kafka's tools.
 
-    Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, mean "none" (`org.apache.kafka.common.Uuid`). A
-    `UUID` of the standard library has the same bytes in the same order, but another text: `Uuid(UUID(...))` and
+    Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, mean "none" (`org.apache.kafka.common.Uuid`).
+    The standard library's `UUID` has the same bytes in the same order, but another text form. `Uuid(UUID(...))` and
     `UUID(bytes=Uuid(...))` convert one to the other.
     """
 
@@ -50,9 +50,8 @@ class Uuid(bytes):
 
 
 def standard_uuid_bytes(value: object) -> bytes | None:
-    """The bytes of a `UUID` of the standard library; None for any other value."""
-    # A caller that has a uuid.UUID has already imported uuid. Importing uuid here would cost all other callers
-    # milliseconds.
+    """The bytes of a standard library `UUID`; None for any other value."""
+    # A caller with a uuid.UUID has already imported uuid. Importing it here would cost all other callers milliseconds.
     module = sys.modules.get("uuid")
     return value.bytes if module is not None and isinstance(value, module.UUID) else None
 

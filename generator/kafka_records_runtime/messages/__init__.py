@@ -1,1 +1,1 @@
-"""Messages: the common part of their codecs, and their forms in JSON and Avro."""
+"""Messages: what their codecs have in common, and their forms in JSON and Avro."""

@@ -1,6 +1,6 @@
 """Avro support: the schemas next to generated modules, and messages as values of these schemas.
 
-Nothing here reads or writes Avro's own format; use `fastavro` for that, with these schemas and values.
+This module does not read or write Avro's own format. Use `fastavro` for that, with these schemas and values.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class AvroError(KafkaRecordsError, ValueError):
 
 
 def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
-    """The schema in the file next to `module`; with `name`, only the type with that name (a record's key or value).
+    """The schema in the file next to `module`. With `name`, only the type with that name (a record's key or value).
 
-    Each of these types is complete, because a key and its value share no types. The file is parsed again at each call;
-    it may be inside a zip file. The package is located but not imported, because importing it needs msgspec.
+    Each of these types is complete, because a key and its value share no types. The file is parsed at each call, and
+    may be inside a zip file. The package is located but not imported, because importing it needs msgspec.
     """
     package, _, stem = module.rpartition(".")
     found: Any = find_spec(package)
@@ -50,11 +50,11 @@ def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
 
 
 def to_avro(message: Any) -> Any:
-    """A message of a generated class as a value of its Avro schema. None, the value of a tombstone, stays None.
+    """A message of a generated class as a value of its Avro schema. None, the value of a tombstone, remains None.
 
-    A struct becomes a dict of all its members, an array becomes a list, a uuid becomes Kafka's 22 characters. The
+    A struct becomes a dict of all its members, an array becomes a list, and a uuid becomes Kafka's 22 characters. The
     unknown tagged fields of a message with flexible versions become a list of `{"tag": …, "data": …}`. Raises TypeError
-    for anything except a message.
+    for anything that is not a message.
     """
     if message is None:
         return None
@@ -78,10 +78,10 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None: ...
 
 
 def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
-    """The reverse of `to_avro`: the message of class `cls` from a value in the form that `fastavro` returns.
+    """The reverse of `to_avro`: the message of class `cls` from a value as returned by `fastavro`.
 
-    Missing members get their defaults. Raises AvroError for a value that is not in that form. Numbers and texts are not
-    checked; `encode` checks them for a version.
+    Missing members get their defaults. Raises AvroError for a value of another form. Numbers and texts are not checked;
+    `encode` checks them for a version.
     """
     if value is None:
         return None
@@ -151,7 +151,7 @@ class _Reader:
         if field.base == "uuid":
             return _uuid(value)
         if isinstance(value, str) and field.base in ("bytes", "records"):
-            # This is a default in Avro's own notation, which fastavro does not convert to bytes (fastavro issue 869).
+            # This default is in Avro's own notation, which fastavro does not convert to bytes (fastavro issue 869).
             return _bytes(value)
         return value
 

@@ -1,10 +1,11 @@
-"""The common part of generated codecs: tables for their fast paths, and `Codec`, which falls back to the schema walker.
+"""What generated codecs have in common: tables for their fast paths, and `Codec`, which falls back to the schema
+walker.
 
 A generated reader or writer is straight-line code for one layout. It gives up on anything unusual by raising an
 exception of any type. `Codec` then repeats the work with the schema walker, which either returns the value or raises an
 error that says what is wrong and where. So the fast path needs no error handling and no field paths. The fast path is
-wrong only if it returns a value where the walker raises an error or returns a different value; differential tests
-search for such cases.
+wrong only if it returns a value when the walker raises an error or returns a different value. Differential tests search
+for such cases.
 """
 
 from __future__ import annotations
@@ -24,18 +25,17 @@ M = TypeVar("M")
 
 Unpack = Callable[..., tuple[Any, ...]]
 Whole = tuple[Unpack, int]
-"""A function that reads messages of one size, and the length that the last string of such a message must have."""
+"""A function that reads messages of one size, and the required length of the last string in such a message."""
 
 Pack = Callable[..., bytes]
 
 _CACHED_LENGTHS: Final = 4096
-"""Tables cache an entry for each length below this one. Longer lengths are rare, and their entries are built
-each time."""
+"""Tables cache an entry for each length below this. Longer lengths are rare, and their entries are built each time."""
 
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
-"""The size limit of tables with two numbers as keys. Unusual input could otherwise fill a table with pairs that never
-occur again."""
+"""The size limit of tables with two numbers as keys. Without it, unusual input could fill a table with pairs that never
+recur."""
 
 
 _unpack_h: Final = Struct(">h").unpack_from
@@ -70,7 +70,7 @@ def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) 
 
 
 def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Unpack:
-    """Like `text_unpacker`, for a length that is known only after the lookup in the table."""
+    """Like `text_unpacker`, for a length that is only known after the lookup in the table."""
     return table.get(length) or text_unpacker(table, layout, length, length)
 
 
@@ -78,7 +78,7 @@ def compact_text_unpacker(table: dict[int, Unpack], layout: str, first_byte: int
     """The unpack function for a compact string and the fields around it, cached under the first byte of its length.
 
     `layout` contains one `{}` for the length and the string. The function returns the length as in the varint, plus the
-    number of varint bytes after the first, so that callers always advance by the same amount.
+    number of varint bytes after the first, so callers always advance by the same amount.
     """
     if first_byte == 0:
         raise GiveUp
@@ -172,7 +172,7 @@ def text_array_packer(table: dict[int, dict[int, Pack]], form: str, length: int,
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos`, and the position after it. Gives up on more than five bytes or 31 bits."""
+    """The unsigned varint at `pos`, and the position after it. Gives up if it has more than five bytes or 31 bits."""
     value = shift = 0
     while True:
         byte = data[pos]
@@ -208,7 +208,7 @@ def uvarint(value: int) -> bytes:
 
 
 class _Uuids(dict[bytes, Uuid]):
-    """Caches the `Uuid` for 16 bytes: topic ids repeat, and creating the value costs as much as reading it."""
+    """Caches the `Uuid` for 16 bytes, because topic ids repeat and creating the value costs as much as reading it."""
 
     def __missing__(self, raw: bytes) -> Uuid:
         value = Uuid(raw)
@@ -313,8 +313,8 @@ def require_list(items: object) -> None:
 
 
 def refuse_list(items: object) -> None:
-    """Give up on a list. An empty list is not equal to the default of a tagged field, an empty tuple. The walker treats
-    both as equal, so the decision is left to it."""
+    """Give up on a list. An empty list does not equal the default of a tagged field, an empty tuple. The walker treats
+    both as equal, so it decides."""
     if type(items) is list:
         raise GiveUp
 
@@ -411,10 +411,10 @@ def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
 class Codec(Generic[M]):
     """The complete codec of one message, used when the fast paths of its generated class fail.
 
-    `schema` loads the message's schema, which is imported when the first error or JSON conversion needs it. `classes`
-    maps struct names of the spec to the generated classes. `readers` and `writers` are the tables in which `decode` and
-    `encode` of the class look up the fast path for a version: `bytes -> message` and `message -> bytes`; for a header
-    it is `(bytes, position) -> (message, position after it)`. Such a function may be replaced. If it is missing or
+    `schema` loads the message's schema, which is imported when an error or a JSON conversion first needs it. `classes`
+    maps struct names in the spec to generated classes. `readers` and `writers` are the tables in which `decode` and
+    `encode` of the class look up the fast path for a version: `bytes -> message` and `message -> bytes`, or for a
+    header `(bytes, position) -> (message, position after it)`. Such a function may be replaced. If it is missing or
     raises an exception, the methods below do the work.
     """
 
@@ -479,7 +479,7 @@ class Codec(Generic[M]):
         return json_form.to_json(self.schema, message, version, lossy=lossy)
 
     def from_json(self, data: Mapping[str, Any], version: int) -> M:
-        """The message in `data`, which has the JSON form of `version`."""
+        """The message in `data`, which is in the JSON form of `version`."""
         from kafka_records_runtime.messages import json_form
 
         return json_form.from_json(self.schema, data, version, classes=self.classes)  # type: ignore[no-any-return]

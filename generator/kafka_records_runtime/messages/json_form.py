@@ -1,13 +1,13 @@
 """Messages in the JSON form of Kafka's converters (`JsonConverterGenerator` of Kafka's generator).
 
-Keys are Kafka's lowerCamel names in the declared order, tagged fields included. Untagged fields of the version are
-always present; tagged fields are present only if they differ from their default. A uuid is Kafka's 22-character text,
+Keys are Kafka's lowerCamel names in declared order, including tagged fields. Untagged fields of the version are always
+present; tagged fields are present only if they differ from their default. A uuid is Kafka's 22-character text, and
 bytes are padded base64.
 
 This form contains two things that Kafka's form lacks: the bytes of `records` fields, as base64 (Kafka prints the empty
 text), and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of objects with
-`tag` (a number) and `data` (base64). Kafka's converters read the first and ignore the second. With `lossy`, the form is
-exactly that of Kafka. No field can be named `unknown_tagged_fields`, because names of fields contain no `_`.
+`tag` (a number) and `data` (base64). Kafka's converters read the former and ignore the latter. With `lossy`, the form
+is exactly Kafka's. No field can be named `unknown_tagged_fields`, because field names contain no `_`.
 
 The accepted input differs from Kafka's in four ways. A null is rejected in both directions if the version does not
 allow it there. An int8 of 128 to 256 is rejected; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the
@@ -38,7 +38,7 @@ _FLOAT_TEXTS: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math
 def to_json(schema: MessageSchema, value: Any, version: int, *, lossy: bool = False) -> dict[str, Any]:
     """`value` (a dict tree or an object with attributes) in the form of Kafka's JSON converter for `version`.
 
-    The bytes of `records` fields and unknown tagged fields are included, unless `lossy` requests exactly Kafka's form.
+    The bytes of `records` fields and unknown tagged fields are included unless `lossy` requests exactly Kafka's form.
     The result consists of dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an EncodeError
     with the path of a field that the version cannot contain.
     """
@@ -50,7 +50,7 @@ def to_json(schema: MessageSchema, value: Any, version: int, *, lossy: bool = Fa
 
 
 def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[str, Any] | None = None) -> Any:
-    """The message in `data`, in the form that `walker.decode` returns (`classes` is the same mapping as there).
+    """The message in `data`, as returned by `walker.decode` (with the same mapping `classes`).
 
     Untagged fields of the version are required. Tagged fields, fields of other versions and, if the version has them,
     `unknown_tagged_fields` are optional. Raises UnsupportedVersion, or JsonError with the path in JSON names, also for
@@ -256,7 +256,7 @@ def _parse_primitive(base: str, data: Any) -> Any:
 
 
 def _parse_unknown_tags(data: Any) -> tuple[tuple[int, bytes], ...]:
-    """Read unknown tags in any order, like a lenient reader; `encode` checks the order."""
+    """Read unknown tags in any order, like a lenient reader. `encode` checks the order."""
     try:
         if not isinstance(data, list | tuple):
             raise _JsonFailure(f"is {_describe(data)}, expected an array")

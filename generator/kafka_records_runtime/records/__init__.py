@@ -1,1 +1,1 @@
-"""Records of a topic: their framing, their classes, how they are read, and their form in JSON."""
+"""Records of a topic: their framing, their classes, how to read them, and their form in JSON."""

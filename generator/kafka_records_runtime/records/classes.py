@@ -1,9 +1,9 @@
 """Decoded records: the results of `decode_record` of a topic's package.
 
 A record of a known type is an instance of its generated class, such as `OffsetCommit`, which is a subclass of
-`KnownRecord`. Records that this build does not know have other classes: `UnknownTypeRecord` (in metadata framing
-`UnknownApiKeyRecord`) and `UnknownVersionRecord`. Records that were read with schemas only, without generated classes,
-are `PlainRecord`s. All of them are immutable, and patterns such as `case OffsetCommit(key, value)` match them.
+`KnownRecord`. Records that this build does not know have other classes: `UnknownTypeRecord` (in metadata framing,
+`UnknownApiKeyRecord`) and `UnknownVersionRecord`. Records read with only schemas, without generated classes, are
+`PlainRecord`s. All of them are immutable, and patterns such as `case OffsetCommit(key, value)` match them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
     """The version of the value; None for a tombstone and for a record of an unknown type."""
 
     key_bytes_left: int = 0
-    """Number of bytes after the message in the key, which Kafka ignores."""
+    """The number of bytes after the message in the key, which Kafka ignores."""
 
     value_bytes_left: int = 0
-    """Number of bytes after the message in the value, which Kafka ignores."""
+    """The number of bytes after the message in the value, which Kafka ignores."""
 
     leniencies: tuple[str, ...] = ()
-    """The other reasons for which a strict reader would have rejected the record, by name (`Leniency`), once per
+    """The other reasons why a strict reader would have rejected the record, by name (`Leniency`), once per
     occurrence."""
 
     raw_key: bytes | None = None
@@ -79,24 +79,24 @@ class JsonRecord(AnyRecord, frozen=True, gc=False):
     """A decoded record that can be written as JSON."""
 
     def to_json(self) -> dict[str, Any]:
-        """This record as Python objects, in the form that Kafka's console formatters print.
+        """This record as Python objects, in the form printed by Kafka's console formatters.
 
         `{"key": {"type": 1, "data": {...}}, "value": {"version": 3, "data": {...}}}`, with null as the value of a
         tombstone and `{"version": 5, "hex": "..."}` if this build does not know the type or version. The members `data`
         are the results of `to_json` of the key and the value. A record with bytes left over or leniencies also contains
         its bytes: `"raw": {"key": "...", "value": "..."}`, in hex. Nothing is lost: `record_from_json` of the topic's
-        package reads the result. Without a `value_version`, the value is shown in the highest version. In a record of
-        metadata framing `key` is null and the value contains the type: `{"type": 2, "version": 0, "data": {...}}`.
-        Raises an EncodeError for a key or a value that its version cannot contain.
+        package reads the result. Without a `value_version`, the value is shown in the highest version. In metadata
+        framing, `key` is null and the value contains the type: `{"type": 2, "version": 0, "data": {...}}`. Raises an
+        EncodeError for a key or a value that its version cannot contain.
         """
         return cast("dict[str, Any]", _json_form().to_json(self))
 
 
 class KnownRecord(JsonRecord, frozen=True, gc=False):
-    """The common base of the generated record classes: `key` is a message, and `value` is a message or None."""
+    """The common base of the generated record classes. `key` is a message, and `value` is a message or None."""
 
     record_type: ClassVar[int]
-    """The record type, with which the keys of such records start; in metadata framing, the api key in their values."""
+    """The record type at the start of the keys of such records; in metadata framing, the api key in their values."""
 
     name: ClassVar[str]
     """The name of the record in Kafka's specs, without Key and Value."""
@@ -106,20 +106,20 @@ class KnownRecord(JsonRecord, frozen=True, gc=False):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read the form that `to_json` returns. Raises JsonError for data in another form or of another record type.
+        """Read the form returned by `to_json`. Raises JsonError for another form or another record type.
 
-        It also raises JsonError for a value version that this build does not know; `record_from_json` of the topic's
-        package accepts such records.
+        It also raises JsonError for a value version that this build does not know, but `record_from_json` of the
+        topic's package accepts such records.
         """
         return cast(Self, _json_form().known_from_json(cls, data))
 
 
 class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
-    """A record whose value has a version that this build does not know, for example one of a newer Kafka.
+    """A record with a value version that this build does not know, for example from a newer Kafka.
 
     `key` is decoded; `value` is the undecoded bytes of the value, which start with `value_version`. Kafka's brokers
-    stop loading a partition at such a record, so it has an `error`, with the same text as in the column `error` of
-    Spark and in `kafka-records dump`.
+    stop loading a partition at such a record, so it has an `error`, with the same text as in Spark's column `error` and
+    in `kafka-records dump`.
     """
 
     key: K
@@ -134,7 +134,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 
     @property
     def is_known_version(self) -> bool:
-        """Always False: `value` is bytes."""
+        """Always False, because `value` is bytes."""
         return False
 
     @property
@@ -144,7 +144,7 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
 
 
 class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
-    """A record of a type that this build does not know, or of a retired one.
+    """A record of a type that is retired or unknown to this build.
 
     `key` and `value` are undecoded bytes; `value` is None for a tombstone. `name` is None unless the type is retired.
     """
@@ -156,15 +156,15 @@ class UnknownTypeRecord(JsonRecord, frozen=True, gc=False):
 
     @property
     def is_known_type(self) -> bool:
-        """Always False: `key` and `value` are bytes."""
+        """Always False, because `key` and `value` are bytes."""
         return False
 
 
 class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
-    """A record of metadata framing whose api key (`record_type`) is unknown to this build or retired.
+    """A record in metadata framing with an api key (`record_type`) that is retired or unknown to this build.
 
-    `value` is undecoded bytes. Kafka stops reading at such a record, so it has an `error`, with the same text as in the
-    column `error` of Spark and in `kafka-records dump`. `name` is None unless the api key is retired.
+    `value` is undecoded bytes. Kafka stops reading at such a record, so it has an `error`, with the same text as in
+    Spark's column `error` and in `kafka-records dump`. `name` is None unless the api key is retired.
     """
 
     value: bytes
@@ -174,7 +174,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
     @property
     def is_known_type(self) -> bool:
-        """Always False: `value` is bytes."""
+        """Always False, because `value` is bytes."""
         return False
 
     @property
@@ -184,8 +184,8 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
 
 class PlainRecord(AnyRecord, frozen=True, gc=False):
-    """A record of a known type whose `key` and `value` are dict trees, decoded by its schemas (`walker.decode`),
-    without a generated class."""
+    """A record of a known type without a generated class. `key` and `value` are dict trees, decoded with its schemas
+    (`walker.decode`)."""
 
     key: dict[str, Any] | None
     value: dict[str, Any] | None

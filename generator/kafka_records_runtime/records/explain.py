@@ -1,8 +1,8 @@
 """Explains the bytes of a message or a record one by one, and shows where they are invalid.
 
-The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Bytes that cannot be
-decoded are shown as well: the body of an unknown type or version, and bytes left over. An error is shown on the last
-line, after everything that was decoded before it.
+The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Undecodable bytes are shown
+too: the body of an unknown type or version, and bytes left over. An error is shown on the last line, after everything
+that was decoded before it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Line(NamedTuple):
     """One line of an explanation: the `length` bytes at `offset` in hex (shortened), the path indented by its depth,
     type and value.
 
-    `offset` is counted from the first byte of the item that the heading above names or, for a message in a key or
-    value, from the byte after the int16. The offsets in errors are counted in the same way.
+    `offset` is counted from the first byte of the item named in the heading above or, for a message in a key or value,
+    from the byte after the int16. Offsets in errors are counted in the same way.
 
-    A line without bytes (`offset` is None) is a heading or, if its type is `error`, the error at which reading ended.
+    A line without bytes (`offset` is None) is a heading or, if its type is `error`, the error that ended reading.
     """
 
     offset: int | None
@@ -82,7 +82,7 @@ def explain_message(
     """Explain the message `data`. Invalid bytes never raise an error.
 
     A version that the message does not have ends the explanation like any error. With `lenient`, bytes that Kafka
-    accepts do not end it. For fields that are secrets (`secrets`), bytes and value are hidden unless `show_secrets`.
+    accepts do not end it. The bytes and values of secret fields (`secrets`) are hidden unless `show_secrets` is set.
     """
     lines = _explain_message(schema, version, data, lenient=lenient, allows_rest=True)
     yield from lines if show_secrets else _hidden(lines, schema, version, data)
@@ -144,7 +144,7 @@ def explain_record(
 
     Keys and values are read leniently, as by Kafka's coordinators, and bytes left over are shown. If `value` is None,
     the record is a tombstone. If `key` is None, it is shown as missing, and the value is shown only as bytes because
-    its type is unknown. In metadata framing the value contains the type, and there are neither keys nor tombstones.
+    its type is unknown. In metadata framing, the value contains the type, and there are neither keys nor tombstones.
     Secrets are hidden as in `explain_message`.
     """
     if framing_of(records) == METADATA:

@@ -1,16 +1,16 @@
 """Framing: the bytes before the messages in a record, which contain the type and the version.
 
-`COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
-*prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key in version
-0, checks the version of the value against the versions of its type, and ignores bytes after a message. Kafka's readers
-discard a record of an unknown type or version; here the decoded record keeps its bytes (`records`).
+`COORDINATOR`: the key is an int16 record type and a message, and the value is an int16 version and a message. The int16
+is the *prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key in
+version 0, checks whether the type has the version of the value, and ignores bytes after a message. Kafka's readers
+discard a record of an unknown type or version; here, the decoded record keeps its bytes (`records`).
 
 `METADATA`: there is no key. The value is a *frame* and a message. The frame consists of a frame version, an api key
 (which is the record type) and the version of the message, each an unsigned varint. The rules are those of
 `MetadataRecordSerde`: it rejects any other frame version, an unknown api key and bytes after the message. (It cuts
-numbers above 2147483647 to their last 16 bits; here every number above 32767 is rejected.)
+numbers above 2147483647 to their last 16 bits; here, every number above 32767 is rejected.)
 
-This module defines both framings: their bytes, how they are split off and written, and the errors for records without
+This module defines both framings: their bytes, how to split them off and write them, and the errors for records without
 them. Two modules do the same for many rows at a time, with the width and byte order defined here:
 `kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm` for
 Spark expressions. Tests compare them with the functions here.
@@ -52,7 +52,7 @@ def framing_of(records: Mapping[int, RecordSchema]) -> Framing:
 
 
 PREFIX: Final = Struct(">h")
-"""The prefix of a message: the record type of a key, or the version of a value. NumPy accepts `PREFIX.format` too."""
+"""The prefix of a message: the record type of a key, or the version of a value. NumPy also accepts `PREFIX.format`."""
 
 KEY_VERSION: Final = 0
 """The version of every record key."""
@@ -67,14 +67,14 @@ def prefix_of(data: bytes | None) -> int | None:
 
 
 def record_type_of(key: bytes) -> int:
-    """The record type at the start of a key. Raises MissingRecordType for a key that is too short."""
+    """The record type at the start of a key. Raises MissingRecordType if the key is too short."""
     if len(key) < PREFIX.size:
         raise unframed_key(len(key))
     return cast(int, PREFIX.unpack_from(key)[0])
 
 
 def value_version_of(value: bytes) -> int:
-    """The version at the start of a value. Raises MissingValueVersion for a value that is too short."""
+    """The version at the start of a value. Raises MissingValueVersion if the value is too short."""
     if len(value) < PREFIX.size:
         raise unframed_value(len(value))
     return cast(int, PREFIX.unpack_from(value)[0])
@@ -93,23 +93,22 @@ def split_value(value: bytes) -> tuple[int, bytes]:
 
 
 def framed(number: int, message: bytes) -> bytes:
-    """The bytes of a key (its record type, then the message) or of a value (its version, then the message)."""
+    """The bytes of a key (its record type followed by the message) or a value (its version followed by the message)."""
     return PREFIX.pack(number) + message
 
 
 def unframed_key(length: int | None) -> FramingError:
-    """The error for a key of `length` bytes, which are too few for a record type; a `length` of None means a null
-    key."""
+    """The error for a key of `length` bytes, too few for a record type; None means a null key."""
     return NullKey() if length is None else MissingRecordType(length)
 
 
 def unframed_value(length: int) -> FramingError:
-    """The error for a value of `length` bytes, which are too few for a version."""
+    """The error for a value of `length` bytes, too few for a version."""
     return MissingValueVersion(length)
 
 
 def newer_as_highest(message: MessageSchema, version: int) -> int:
-    """The version in which to read a message whose readers treat newer versions as the highest version they know.
+    """The version in which to read a message whose readers treat newer versions as the highest version that they know.
 
     Kafka does this if newer versions only add fields at the end (`ConsumerProtocol.deserializeSubscription`). The
     values of coordinator records are not read this way.
@@ -120,7 +119,7 @@ def newer_as_highest(message: MessageSchema, version: int) -> int:
 def message_start(text: bytes) -> bytes | None:
     """The first bytes of every key message that begins with the string `text`; None if `text` is too long for a string.
 
-    Keys have version 0, so the length of a string is an int16 unless the key is flexible.
+    Keys have version 0, so a string's length is an int16 unless the key is flexible.
     """
     return framed(len(text), text) if len(text) <= MAX_STRING else None
 
@@ -128,7 +127,7 @@ def message_start(text: bytes) -> bytes | None:
 # -- the frame of a metadata record ------------------------------------------------------------------------------------
 
 FRAME_VERSION: Final = 1
-"""The frame version that Kafka writes. Version 0 was used in a preview, in 2.8."""
+"""The frame version that Kafka writes. A preview in 2.8 used version 0."""
 
 MOST_IN_FRAME: Final = 32767
 """The highest api key or version in a frame."""
@@ -149,7 +148,7 @@ def start_frame(key: bytes | None, value: bytes | None) -> tuple[int, int]:
 
 
 def end_frame(value: bytes, at: int) -> tuple[int, int]:
-    """The version of a message, which is at byte `at` of the value, and the position at which the message begins.
+    """The version of a message, which is at byte `at` of the value, and the position where the message begins.
 
     Raises a FramingError.
     """
@@ -157,7 +156,7 @@ def end_frame(value: bytes, at: int) -> tuple[int, int]:
 
 
 def numbers_of_frame(value: bytes | None) -> tuple[int | None, int | None]:
-    """The api key and the version in a value; None for a number that cannot be read."""
+    """The api key and the version in a value; None for an unreadable number."""
     try:
         api_key, at = start_frame(None, value)
     except FramingError:
@@ -174,12 +173,12 @@ def unknown_api_key(value: bytes) -> UnknownApiKey:
 
 
 def api_key_at(value: bytes) -> int:
-    """The byte of a value at which its api key begins. Raises a FramingError."""
+    """The byte of a value where its api key begins. Raises a FramingError."""
     return _frame_number(value, 0, "frame version")[1]
 
 
 def in_frame(api_key: int, version: int, message: bytes) -> bytes:
-    """The value of a metadata record: its frame, then the message."""
+    """The value of a metadata record: its frame followed by the message."""
     return b"".join((*map(_varint, (FRAME_VERSION, api_key, version)), message))
 
 
@@ -189,8 +188,7 @@ def frame_start(api_key: int) -> bytes:
 
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
-    """The error for `left` bytes after a message of `used` bytes, in records that must not have bytes after the
-    message."""
+    """The error for `left` bytes after a message of `used` bytes, in records that must not have trailing bytes."""
     from kafka_records_runtime.wire.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)

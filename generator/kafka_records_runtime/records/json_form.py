@@ -1,10 +1,9 @@
-"""Records as JSON in the form of Kafka's console formatters, plus the bytes that the formatters leave out.
+"""Records as JSON in the form of Kafka's console formatters, plus the bytes that the formatters omit.
 
 The formatters (`CoordinatorRecordMessageFormatter`) print nothing for a record of an unknown type or value version.
-Here, and in the output of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.
+Here and in the output of `kafka-records dump`, such a key or value is shown in hex: `{"type": 9, "hex": "0009..."}`.
 
-A record of metadata framing has a null key, and its value contains the type: `{"type": 2, "version": 0, "data":
-{...}}`.
+In metadata framing, the key is null and the value contains the type: `{"type": 2, "version": 0, "data": {...}}`.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from kafka_records_runtime.records.reading import CodecRecordType, RecordType, r
 K = TypeVar("K", bound=KnownRecord)
 
 _NUMBERS: Final = {"key": "type", "value": "version"}
-"""The JSON names of the number at the start of a key and of the number at the start of a value."""
+"""The JSON names of the numbers at the start of a key and a value."""
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def key_in_hex(key: bytes) -> dict[str, Any]:
-    """A key that is shown as bytes. `type` is null if the key has too few bytes."""
+    """A key shown as bytes. `type` is null if the key has too few bytes."""
     return {"type": prefix_of(key), "hex": key.hex()}
 
 
 def value_in_hex(value: bytes, framing: Framing = COORDINATOR) -> dict[str, Any]:
-    """A value that is shown as bytes. Numbers are null if there are too few bytes."""
+    """A value shown as bytes. Numbers are null if there are too few bytes."""
     if framing == METADATA:
         number, version = numbers_of_frame(value)
         return {"type": number, "version": version, "hex": value.hex()}
@@ -92,7 +91,7 @@ def _key(record: Any) -> dict[str, Any] | None:
 
 
 def from_json(data: Any, types: Mapping[int, Any], retired: Mapping[int, str], framing: Framing = COORDINATOR) -> Any:
-    """The record in `data`, of one of the `types` (`CodecRecordType`) or of an unknown one. Raises JsonError."""
+    """The record in `data`, of one of the `types` (`CodecRecordType`) or an unknown one. Raises JsonError."""
     members = _members(data, "", ("key", "value"), ("raw",))
     if "raw" in members:
         return _from_raw(members, types, retired, framing)
@@ -134,7 +133,7 @@ def _from_metadata(members: Mapping[str, Any], types: Mapping[int, Any], retired
 
 
 def _message(cls: Any, value: Any, version: int, names: tuple[str, ...]) -> Any:
-    """The message in `value` for a record of the class `cls`; `value` must have the members `names`."""
+    """The message in `value` for a record of the class `cls`. `value` must have the members `names`."""
     known = cls.VALUE_CLASS.VERSIONS
     if version not in known:
         raise _wrong(
@@ -171,7 +170,7 @@ def _from_raw(
 
 
 def _members(data: Any, path: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> Mapping[str, Any]:
-    """Check that `data` is an object with the members `needed`, and with no others except those in `optional`."""
+    """Check that `data` is an object with the members `needed`, and no others except those in `optional`."""
     if not isinstance(data, Mapping):
         raise _wrong(path, f"is of type {type(data).__name__}, expected an object")
     for name in needed:

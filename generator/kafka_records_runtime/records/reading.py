@@ -1,4 +1,4 @@
-"""Turns the bytes of a key and a value into a record of `records`, with generated classes or with schemas.
+"""Converts the bytes of a key and a value to a record of `records`, with generated classes or with schemas.
 
 The rules are those of `framing`. Spark workers need no record objects, so they import only `framing`, which works
 without msgspec.
@@ -73,9 +73,9 @@ def read_record(
 ) -> R | UnknownVersionRecord[Any] | UnknownTypeRecord | UnknownApiKeyRecord:
     """Decode one record with the readers in `types`. `retired` contains the names of types that Kafka no longer uses.
 
-    Raises a FramingError for bytes that do not begin as `framing` requires, and a DecodeError for a message that cannot
-    be parsed. Unknown types and versions are not errors; a record of an unknown version or, in metadata framing, of an
-    unknown type has an `error`.
+    Raises a FramingError for bytes that do not begin as `framing` requires, and a DecodeError for an unparsable
+    message. Unknown types and versions do not raise errors, but a record of an unknown version or, in metadata framing,
+    of an unknown type has an `error`.
     """
     if framing != COORDINATOR:
         return _read_metadata_record(types, key, value, retired)
@@ -151,7 +151,7 @@ def schema_record_types(schemas: Mapping[int, RecordSchema]) -> dict[int, PlainR
 
 
 class CodecRecordType:
-    """Reads records as the generated class `record_class` of `module`, which is imported when the first such record is
+    """Reads records as the generated class `record_class` in `module`, which is imported when the first such record is
     read."""
 
     def __init__(self, module: str, record_class: str) -> None:

@@ -1,5 +1,4 @@
-"""The record types of one topic with their generated classes: the implementation of `decode_record` and
-`encode_record`."""
+"""The record types of one topic with their generated classes. Implements `decode_record` and `encode_record`."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ R = TypeVar("R")
 
 
 class RecordSet(Generic[R]):
-    """The record types of one topic, for the functions of its generated package; `R` is the union of their classes.
+    """The record types of one topic, for the functions of its generated package. `R` is the union of their classes.
 
     `retired` contains the names of types that Kafka no longer uses.
     """
@@ -41,7 +40,7 @@ class RecordSet(Generic[R]):
         self.framing: Framing = framing
 
     def record_class(self, package: str, name: str) -> type[KnownRecord]:
-        """The class of records with the name `name`, for `__getattr__` of `package`."""
+        """The class of records named `name`, for `__getattr__` of `package`."""
         for kind in self.types.values():
             if kind.class_name == name:
                 return kind.record
@@ -52,13 +51,13 @@ class RecordSet(Generic[R]):
         return cast(R, read_record(self.types, key, value, self.retired, self.framing))
 
     def from_json(self, data: Mapping[str, Any]) -> R:
-        """The record in `data`, which must be in the form of a record's `to_json`. Raises JsonError."""
+        """The record in `data`, which must be in the form returned by a record's `to_json`. Raises JsonError."""
         from kafka_records_runtime.records import json_form
 
         return cast(R, json_form.from_json(data, self.types, self.retired, self.framing))
 
     def encode_metadata(self, key: None, value: Any, value_version: int | None) -> tuple[None, bytes]:
-        """The bytes of a metadata record. A `value` of type `bytes` is kept unchanged."""
+        """The bytes of a metadata record. A `value` of type `bytes` is unchanged."""
         if key is not None:
             raise WrongType("record", None, "key", "None, because metadata records have no key", type(key).__name__)
         if isinstance(value, bytes):
@@ -74,9 +73,8 @@ class RecordSet(Generic[R]):
         return None, in_frame(cast(int, number), version, value.encode(version))
 
     def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
-        """The bytes of `key` and `value`. Arguments of type `bytes` are kept unchanged; if `value` is None, the record
-        is a tombstone.
-        """
+        """The bytes of `key` and `value`. Arguments of type `bytes` are unchanged. If `value` is None, the record is a
+        tombstone."""
         if isinstance(key, bytes):
             if value is not None and not isinstance(value, bytes):
                 raise WrongType(
@@ -102,7 +100,7 @@ class RecordSet(Generic[R]):
 
 
 def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
-    """Reject a version given for a tombstone, which has none, or for bytes that start with a different version."""
+    """Reject a version for a tombstone, which has none, or for bytes that start with a different version."""
     if version is None:
         return
     if value is None:

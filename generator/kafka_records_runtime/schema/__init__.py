@@ -1,8 +1,8 @@
 """The compact description of a message that generated packages contain.
 
 Generated modules below `schemas` contain one `MessageSchema` per message. The schema walker, the JSON conversion and
-the Spark layer need nothing else. The description imports only this runtime, so it works on machines that have neither
-msgspec nor the generator.
+the Spark layer need nothing else. The description imports only this runtime, so it works on machines without msgspec
+and the generator.
 
 Version ranges are `(lowest, highest)` pairs, both inclusive and limited to the versions that the message has; `None` is
 the empty range.
@@ -20,14 +20,14 @@ from kafka_records_runtime.kafka.framing_names import COORDINATOR, Framing
 from kafka_records_runtime.kafka.uuids import ZERO_UUID
 
 FORMAT: Final = 1
-"""The number of the schema format. It is increased whenever the meaning of a generated schema changes, so that an
-outdated package leads to an error and is not misread."""
+"""The number of the schema format. It increases whenever the meaning of a generated schema changes, so that an outdated
+package causes an error instead of being misread."""
 
 Range = tuple[int, int] | None
 
 
 class _Marker:
-    """A named constant that is still the same object after pickling."""
+    """A named constant that remains the same object after pickling."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class _Marker:
 
 
 NATURAL: Final = _Marker("NATURAL")
-"""Marks a field without a default in the spec, so that the default of its type applies."""
+"""Marks a field without a default in the spec, for which the default of its type applies."""
 
 EMPTY_STRUCT: Final = _Marker("EMPTY_STRUCT")
 """The default of a struct field: a struct in which every member has its own default."""
@@ -74,7 +74,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
     "float64": 8,
     "uuid": 16,
 }
-"""The size in bytes of the types that always have the same size."""
+"""The size in bytes of the types with a fixed size."""
 
 
 def natural_default(type: str) -> object:
@@ -91,9 +91,9 @@ def covers(versions: Range, version: int) -> bool:
 class FieldSchema:
     """One field of a struct.
 
-    `name` is the Python name, `json_name` the name in Kafka's JSON converter. `type` is written as in the spec
-    (`int32`, `string`, `Member`, `[]Member`). `flexible` lists the versions in which the length of an untagged string,
-    bytes, records or array field is compact; inside a tag everything is compact.
+    `name` is the Python name; `json_name` is the name in Kafka's JSON converter. `type` is written as in the spec
+    (`int32`, `string`, `Member`, `[]Member`). `flexible` is the range of versions in which the length of an untagged
+    string, bytes, records or array field is compact. Inside a tag, everything is compact.
     """
 
     name: str
@@ -127,13 +127,13 @@ class FieldSchema:
 
     @property
     def can_be_null(self) -> bool:
-        """Whether a value may be None, because a version allows null or because null is the default."""
+        """Whether a value may be None, because a version allows null or null is the default."""
         return self.nullable is not None or self.default is None
 
 
 @dataclass(frozen=True)
 class StructSchema:
-    """A struct or the body of a message: its fields in the order of the spec, tagged ones at their declared place."""
+    """A struct or the body of a message: its fields in spec order, with tagged ones at their declared position."""
 
     name: str
     fields: tuple[FieldSchema, ...]
@@ -143,7 +143,7 @@ class StructSchema:
 class MessageSchema:
     """A message: `structs` contains every struct that it uses and, last, the message body itself.
 
-    `notes` are remarks that decode errors about some versions append to their text: `(lowest, highest, text)`.
+    `notes` are remarks that are appended to decode errors about some versions: `(lowest, highest, text)`.
     """
 
     format: int
@@ -173,11 +173,11 @@ class MessageSchema:
         return self._by_name[name]
 
     def note(self, version: int) -> str:
-        """The text that is appended to a decode error about `version`; empty if there is none."""
+        """The text to append to a decode error about `version`; empty if there is none."""
         return next((text for lowest, highest, text in self.notes if lowest <= version <= highest), "")
 
     def is_flexible(self, version: int) -> bool:
-        """Whether structs of this version end in a section of tagged fields."""
+        """Whether structs of this version end with a section of tagged fields."""
         return covers(self.flexible, version)
 
 
@@ -185,7 +185,7 @@ class MessageSchema:
 class RecordSchema:
     """A record type of a topic: its number, its name, and the schemas of key and value.
 
-    `framing` determines where the number is, and which other bytes precede the messages
+    `framing` determines where the number is and which other bytes precede the messages
     (`kafka_records_runtime.records.framing`). The records of metadata framing have no key, and `type` is their api key.
     """
 

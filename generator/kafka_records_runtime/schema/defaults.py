@@ -1,4 +1,4 @@
-"""The default values of fields and structs, and a check whether Kafka's classes consider a value the default."""
+"""The default values of fields and structs, and a check for whether Kafka's classes consider a value the default."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ MISSING: Final = object()
 
 
 def default_of(schema: MessageSchema, field: FieldSchema, classes: Mapping[str, Any] | None = None) -> Any:
-    """The default value of a field. For a struct it is a new dict, or an object of its type in `classes`."""
+    """The default value of a field. For a struct, it is a new dict, or an object of its type in `classes`."""
     if field.default is EMPTY_STRUCT:
         return default_struct(schema, field.base, classes)
     return field.default
 
 
 def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] | None = None) -> Any:
-    """A struct in which every member has its default. If `name` is the name of the message, the struct is the body of
-    the message.
-    """
+    """A struct in which every member has its default. If `name` is the name of the message, it is the body of the
+    message."""
     values = {field.name: default_of(schema, field, classes) for field in schema.struct(name).fields}
     if schema.flexible is not None:
         values[UNKNOWN_TAGS] = ()
@@ -38,8 +37,8 @@ def member_getter(value: object) -> Callable[[str, object], Any]:
 def is_default(schema: MessageSchema, field: FieldSchema, value: object) -> bool:
     """Whether Kafka's generated class would consider `value` the default of `field`.
 
-    Arrays and bytes are the default if they are empty, numbers are compared with `!=` (a NaN is never the default),
-    structs are compared member by member, including unknown tags. The default of a bool must be a bool.
+    Arrays and bytes are the default if they are empty. Numbers are compared with `!=` (a NaN is never the default).
+    Structs are compared member by member, including unknown tags. The default of a bool must be a bool.
     """
     default = field.default
     if value is None or default is None:

@@ -2,9 +2,9 @@
 
 Only `struct_layouts` derives it, from the compact schema and once per version. The schema walker, the generator's
 readers, writers and pages, the JSON conversion and the columns all use the objects defined here. Two versions have the
-same wire format exactly if their layouts are equal.
+same wire format if and only if their layouts are equal.
 
-Nothing here reads or writes bytes.
+This module does not read or write bytes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.schema import FIXED_SIZES, FieldSchema, MessageSchema, StructSchema, covers
 
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
-"""The member of a struct that keeps the tags that its schema does not define: a tuple of (tag, bytes), in wire
-order."""
+"""The member of a struct with the tags that its schema does not define: a tuple of (tag, bytes) in wire order."""
 
 UVARINT: Final = "uvarint"
 """The type of the length of compact values and of values inside a tag: an unsigned varint."""
@@ -29,7 +28,7 @@ P = TypeVar("P")
 
 # -- values -------------------------------------------------------------------------------------- `head` is the type of
 # the length, count or marker before a value: int8, int16, int32 or uvarint; None if there is none. `size` is the number
-# of bytes of every such value, or None if it varies; `smallest` is the smallest number of bytes.
+# of bytes of every such value, or None if it varies; `smallest` is the minimum number of bytes.
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class FixedValue:
 
 @dataclass(frozen=True)
 class SizedValue:
-    """A string, bytes or records: a length, and that many bytes. Null has the length -1, or 0 if the length is
+    """A string, bytes or records: a length followed by that many bytes. Null has the length -1, or 0 if the length is
     compact."""
 
     type: str
@@ -72,7 +71,7 @@ class SizedValue:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """A count and that many elements, none of which may be null. Null has the count -1, or 0 if the count is
+    """A count followed by that many elements, none of which may be null. Null has the count -1, or 0 if the count is
     compact."""
 
     count: str
@@ -92,7 +91,7 @@ class ArrayValue:
 
 @dataclass(frozen=True)
 class StructValue:
-    """A struct. If it may be null, a marker precedes it: 1 for a struct; for null, -1 as an int8 or, inside a tag, 0 as
+    """A struct. If it is nullable, a marker precedes it: 1 for a struct; for null, -1 as an int8 or, inside a tag, 0 as
     a uvarint."""
 
     layout: StructLayout
@@ -153,9 +152,9 @@ class Member:
 
 @dataclass(frozen=True)
 class TagsLayout:
-    """The end of a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
+    """The end of a struct in a flexible version: a count, and for each tagged field its tag, its size and its value.
 
-    `known` are the fields that may occur here, by ascending tag. `misplaced` are the fields whose tag may not occur
+    `known` are the fields that may occur here, by ascending tag. `misplaced` are the fields whose tags must not occur
     here, because the version lacks the field or has it before the section.
     """
 
@@ -167,8 +166,7 @@ class TagsLayout:
 
 @dataclass(frozen=True)
 class FixedRun:
-    """Adjacent members of fixed width, and what follows them: a member of another kind, the tagged fields, or
-    nothing."""
+    """Adjacent fixed-width members, and what follows them: a member of another kind, the tagged fields, or nothing."""
 
     fixed: tuple[Member, ...]
     behind: Member | TagsLayout | None
@@ -206,7 +204,7 @@ class StructLayout:
 
     @cached_property
     def runs(self) -> tuple[FixedRun, ...]:
-        """All runs in wire order. Only the last run may be followed by the tagged fields or by nothing."""
+        """All runs in wire order. Only the last run may be followed by tagged fields or nothing."""
         return tuple(self._runs())
 
     def _runs(self) -> Iterator[FixedRun]:
@@ -221,13 +219,13 @@ class StructLayout:
 
     @cached_property
     def size(self) -> int | None:
-        """Size of the struct in bytes; None if it varies."""
+        """The size of the struct in bytes; None if it varies."""
         sizes = [member.value.size for member in self.body]
         return None if self.is_flexible or None in sizes else sum(size or 0 for size in sizes)
 
     @cached_property
     def smallest(self) -> int:
-        """The smallest possible size of the struct in bytes."""
+        """The minimum size of the struct in bytes."""
         return int(self.is_flexible) + sum(member.value.smallest for member in self.body)
 
 
@@ -235,7 +233,7 @@ class StructLayout:
 
 
 def struct_layouts(schema: MessageSchema, version: int) -> Mapping[str, StructLayout]:
-    """The layouts of all structs of a message, including its body, by their names in the spec.
+    """The layouts of all structs of a message, including its body, by name in the spec.
 
     The message must have the version. Equal layouts of several versions are the same object.
     """
@@ -263,7 +261,7 @@ class _Derivation:
             fields = tuple(self._field(field) for field in struct.fields)
             made = StructLayout(struct.name, fields, self._schema.is_flexible(self._version))
             known = self._of_other_versions.setdefault(struct.name, [])
-            # Nested structs are already shared, so only the top level has to be compared.
+            # Nested structs are already shared, so only the top level needs to be compared.
             equal = next((other for other in known if other == made), None)
             if equal is None:
                 known.append(made)
@@ -303,7 +301,7 @@ def versions_of(schema: MessageSchema) -> range:
 
 
 def check_version(schema: MessageSchema, version: int) -> None:
-    """Raise UnsupportedVersion if the message does not have `version`, and TypeError if `version` is not an int."""
+    """Raise UnsupportedVersion if the message does not have `version`, or TypeError if `version` is not an int."""
     if not isinstance(version, int):
         raise TypeError(f"a version must be an int, not {type(version).__name__}")
     if not covers(schema.versions, version):

@@ -1,1 +1,2 @@
-"""Names and texts: cases, printing, the nearest name, the text of JSON and of Java. Needs only the standard library."""
+"""Names and texts: cases, printing, the nearest name, and text as JSON and as Java writes it. Needs only the standard
+library."""

@@ -1,4 +1,4 @@
-"""Turns names of specs into names for Python, Arrow and Spark."""
+"""Converts names in specs to names for Python, Arrow and Spark."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 def snake_case(name: str) -> str:
-    """Insert `_` before each upper-case letter that follows a lower-case one, and convert to lower case, as
-    Kafka does.
-    """
+    """Insert `_` before each upper-case letter that follows a lower-case one, and convert to lower case, as Kafka
+    does."""
     return _HUMP.sub("_", name).lower()
 
 

@@ -1,4 +1,4 @@
-"""Suggests the name that the user probably meant when a name is unknown. Needs only the standard library."""
+"""Suggests the name that the user probably meant by an unknown name. Needs only the standard library."""
 
 from __future__ import annotations
 

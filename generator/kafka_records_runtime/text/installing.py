@@ -1,6 +1,6 @@
 """The pip command that installs an extra of this project, for messages about missing packages.
 
-The project may not be in any package index. If it was installed from a clone, a wheel or a repository, the command uses
+The project may not be in a package index. If it was installed from a clone, a wheel or a repository, the command uses
 the same source.
 """
 
@@ -23,13 +23,13 @@ _BY_MARK: Final = {
 }
 """The install command of a tool, by the file that the tool leaves in its environments."""
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[3]
-"""The clone, if this module is imported from one: it contains `generator/kafka_records_runtime`."""
+"""The clone, if this module was imported from one: it contains `generator/kafka_records_runtime`."""
 
 
 def install_command(extra: str) -> str:
     """The line to type into a shell, such as `pip install -e '.[tables]'` in a clone."""
     command = _command()
-    # pipx and uv install the whole program again, so the command must also name the extra for its tables.
+    # pipx and uv reinstall the whole program, so the command must also name the extra for its tables.
     both = extra if command == _PIP or extra == _TABLES else f"{_TABLES},{extra}"
     options, requirement = _requirement(both)
     quoted = "'" + requirement.replace("'", "'\\''") + "'"
@@ -37,7 +37,7 @@ def install_command(extra: str) -> str:
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error for a missing package, with an install command in its text. Its `name` stays the same."""
+    """The error for a missing package, with an install command in its text. Its `name` is unchanged."""
     hint = f"{missing.name} is not installed: {install_command(extra)}"
     return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
 
@@ -49,10 +49,10 @@ def _requirement(extra: str) -> tuple[list[str], str]:
     origin = _origin()
     url = str(origin.get("url", ""))
     if url.startswith("file:"):
-        # imported here, because this module loads the HTTP client, which is slow
+        # imported here because this module loads the HTTP client, which is slow
         from urllib.request import url2pathname
 
-        # The clone or wheel that was installed may have been deleted since.
+        # The installed clone or wheel may have been deleted since.
         path = Path(url2pathname(urlsplit(url).path))
         if path.is_file() or _is_clone(path):
             return [], f"{_from_here(path)}[{extra}]"
@@ -65,11 +65,11 @@ def _requirement(extra: str) -> tuple[list[str], str]:
 
 
 def _command() -> str:
-    """The tool that manages the current environment: pipx and uv create an environment for each program."""
+    """The tool that manages the current environment. pipx and uv create an environment for each program."""
     for mark, command in _BY_MARK.items():
         if os.path.exists(os.path.join(sys.prefix, mark)):
             return command
-    # uvx runs a program in an environment of uv's cache, into which nothing can be installed.
+    # uvx runs a program in an environment in uv's cache, into which nothing can be installed.
     return _UVX if Path(sys.prefix).parent.name.startswith("archive-v") else _PIP
 
 

@@ -13,7 +13,7 @@ REPLACEMENT: Final = "\ufffd"
 
 
 def decode_replacing(data: bytes) -> str:
-    """The text that Java's UTF-8 decoder returns for `data`; never fails, in linear time."""
+    """The text that Java's UTF-8 decoder returns for `data`. Never fails, and takes linear time."""
     pieces: list[str] = []
     start = 0
     while start < len(data):
@@ -30,13 +30,12 @@ def decode_replacing(data: bytes) -> str:
 
 
 _STRIDE: Final = 64
-"""The number of bytes that are decoded at once. Without a limit, each malformed byte would cost a copy of the remaining
+"""The number of bytes to decode at once. Without a limit, each malformed byte would cost a copy of the remaining
 text."""
 
 
 def _character_length(data: bytes, at: int) -> int:
-    """The length of the well-formed character at `at` (one that the end of a chunk cut in two), or 0 if there is
-    none."""
+    """The length of the well-formed character at `at` (one that the end of a chunk split), or 0 if there is none."""
     for length in (2, 3, 4):
         try:
             if len(data[at : at + length].decode("utf-8")) == 1:
@@ -47,7 +46,7 @@ def _character_length(data: bytes, at: int) -> int:
 
 
 def _malformed_length(data: bytes, at: int) -> int:
-    """The number of bytes at `at` that Java replaces by a single U+FFFD, where no character can be read."""
+    """The number of bytes at `at` that Java replaces with a single U+FFFD, if no character can be read there."""
     lead = data[at]
     rest = data[at + 1 : at + 4]
     if 0xE0 <= lead <= 0xEF:

@@ -1,5 +1,4 @@
-"""Writes JSON in the form of Kafka's tools: no spaces, non-ASCII characters unchanged, control characters in upper-case
-hex."""
+"""Writes JSON like Kafka's tools: no spaces, non-ASCII characters unchanged, control characters in upper-case hex."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ _ESCAPES: Final = re.compile(r"\\\\|\\u[0-9a-f]{4}")
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON, identical to the output of Jackson for the same tree."""
+    """One line of JSON, identical to Jackson's output for the same tree."""
     text = _encode(value)
     return _ESCAPES.sub(_upper, text) if "\\u" in text else text
 
 
 def json_lines(out: TextIO) -> Callable[[Any], str]:
-    """A function that turns a value into a line for `out`, including the line end. If `out` is a terminal, unprintable
+    """A function that converts a value to a line for `out`, including the line end. If `out` is a terminal, unprintable
     characters are escaped."""
     if out.isatty():
         return lambda value: f"{json_printable(json_text(value))}\n"

@@ -1,7 +1,7 @@
 """Makes text from files safe for a terminal.
 
-File names, group ids and metadata may contain any characters: line breaks, escape sequences that a terminal obeys,
-marks that change the writing direction, and bytes that are not UTF-8.
+File names, group ids and metadata may contain any characters: line breaks, terminal escape sequences, marks that change
+the writing direction, and bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 def printable(text: str) -> str:
     r"""`text` with every unprintable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
-    `str.isprintable` determines which characters are printable: letters, digits, marks and symbols of every script stay
-    unchanged, and so does the space. Invisible letters and symbols are escaped too, because a name made of them would
-    look empty.
+    `str.isprintable` determines which characters are printable: letters, digits, marks and symbols of every script are
+    unchanged, and so is the space. Invisible letters and symbols are escaped too, because a name that consists of them
+    would look empty.
     """
     return text if _is_printable(text) else "".join(map(_escaped, text))
 
 
 def is_utf_8(text: str) -> bool:
-    """Whether a path or an argument is UTF-8. Bytes that are not are surrogates in it."""
+    """Whether a path or an argument is UTF-8. Other bytes are surrogates in it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -35,7 +35,7 @@ def is_utf_8(text: str) -> bool:
 
 
 def some_names(names: Sequence[str]) -> str:
-    """The first few names, made safe for a terminal, and the number of the remaining ones: `a, b, c and 57 more`."""
+    """The first few names, made safe for a terminal, and the number of the others: `a, b, c and 57 more`."""
     first = ", ".join(map(printable, names[:_MOST_NAMED]))
     return first if len(names) <= _MOST_NAMED else f"{first} and {len(names) - _MOST_NAMED} more"
 

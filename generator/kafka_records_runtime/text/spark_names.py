@@ -20,5 +20,5 @@ SPARK_TYPES: Final[Mapping[str, str]] = {
     "records": "BinaryType",
 }
 """For each spec type, the class in `pyspark.sql.types`. Unsigned numbers become the next wider signed type, because
-Spark has no unsigned types. A uuid becomes Kafka's 22-character text, so that it can be joined with the output of
-Kafka's tools."""
+Spark has no unsigned types. A uuid becomes Kafka's 22-character text, which can be joined with the output of Kafka's
+tools."""

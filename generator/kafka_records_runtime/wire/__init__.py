@@ -1,1 +1,1 @@
-"""Reads and writes bytes: the primitives, and the schema walker, which uses them to read and write messages."""
+"""Reads and writes bytes: the primitives, and the schema walker, which reads and writes messages with them."""

@@ -1,10 +1,10 @@
-"""Converts the input of decoding to bytes: accepts bytes, and buffers that can safely be copied."""
+"""Converts the input of decoding to bytes. Accepts bytes, and buffers that can safely be copied."""
 
 from __future__ import annotations
 
 
 def as_bytes(data: object) -> bytes:
-    """Return `data` itself if it is `bytes`, and a copy of a `bytearray` or `memoryview`. Raises TypeError otherwise.
+    """Return `data` itself if it is `bytes`, or a copy of a `bytearray` or `memoryview`. Raises TypeError otherwise.
 
     Other buffers would change the types of decoded values, and `bytes(3)` would create three zero bytes.
     """

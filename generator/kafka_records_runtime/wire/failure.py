@@ -1,6 +1,6 @@
-"""Adds paths to errors: the innermost level raises the error, and each enclosing level adds its part of the path.
+"""Adds paths to errors. The innermost level raises the error, and each enclosing level adds its part of the path.
 
-Readers and writers do not track the path while there is no error. If one fails, it raises a `ReadFailure` or
+Readers and writers do not track the path as long as there is no error. If one fails, it raises a `ReadFailure` or
 `WriteFailure`. Each enclosing level adds its field name or index to that exception, and the outermost level converts it
 to the public error.
 """
@@ -29,8 +29,8 @@ class _Failure(Exception):
 
 
 class ReadFailure(_Failure):
-    """A failure to read a value, before the path of the value is known: the class of the public error, the byte
-    `offset`, and `details`, the arguments of the error after the offset."""
+    """A failure to read a value, before its path is known: the class of the public error, the byte `offset`, and
+    `details`, the arguments of the error after the offset."""
 
     def __init__(self, error: type[DecodeError], offset: int, *details: object) -> None:
         super().__init__(*details)
@@ -46,8 +46,8 @@ class ReadFailure(_Failure):
 
 
 class WriteFailure(_Failure):
-    """A failure to write a value, before the path of the value is known: the class of the public error, and `details`,
-    its arguments after the path."""
+    """A failure to write a value, before its path is known: the class of the public error, and `details`, its arguments
+    after the path."""
 
     def __init__(self, error: type[EncodeError], *details: object) -> None:
         super().__init__(*details)

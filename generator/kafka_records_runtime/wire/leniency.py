@@ -1,7 +1,7 @@
-"""Names of the cases that Kafka accepts and the strict decoder rejects.
+"""Names of the cases that Kafka accepts but the strict decoder rejects.
 
-A lenient decoder accepts all of them as Kafka does. For each occurrence, it appends the name to the list that it was
-given. Strict and lenient decoders agree on every message that Kafka itself writes.
+A lenient decoder accepts all of them as Kafka does. For each occurrence, it appends the name to the given list. Strict
+and lenient decoders agree on every message that Kafka itself writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Leniency(StrEnum):
     """An unknown tag has a number that cannot be written: 2147483647, or one that is read as negative."""
 
     TAG_COUNT = "tag_count"
-    """A count of tags above 2147483647 is negative in Kafka, which then reads no tags; the bytes after it stay
+    """A count of tags above 2147483647 is negative in Kafka, which then reads no tags and leaves the bytes after it
     unread."""
 
     TRAILING_BYTES = "trailing_bytes"

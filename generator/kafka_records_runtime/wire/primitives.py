@@ -2,7 +2,7 @@
 
 Everything is big-endian. A `read_x` function reads from a `ByteCursor` and moves it; a `write_x` function appends to a
 bytearray. Both raise failures without a path (`failure`), which the walker completes. Readers never move the cursor
-past the end of the input and never allocate memory before they have compared a length with the number of bytes left.
+past the end of the input, and never allocate memory before comparing a length with the number of bytes left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kafka_records_runtime.wire.trail import Trail
 MAX_INT32: Final = 2**31 - 1
 
 MAX_TAG: Final = MAX_INT32 - 1
-"""The largest tag that Kafka's writer accepts (`RawTaggedFieldWriter` reserves 2147483647 for itself)."""
+"""The highest tag that Kafka's writer accepts (`RawTaggedFieldWriter` reserves 2147483647 for itself)."""
 
 INTEGERS: Final[Mapping[str, tuple[str, int, int]]] = {
     "int8": ("b", -(2**7), 2**7 - 1),
@@ -42,16 +42,16 @@ INTEGERS: Final[Mapping[str, tuple[str, int, int]]] = {
     "uint32": ("I", 0, 2**32 - 1),
     "int64": ("q", -(2**63), 2**63 - 1),
 }
-"""Integer types: their `struct` code, lowest and highest value."""
+"""Integer types: their `struct` code, and their lowest and highest value."""
 
 
 class ByteCursor:
     """A position in immutable bytes.
 
-    A cursor is strict unless `lenient`; a lenient cursor accepts everything that Kafka accepts, and appends the name of
-    each leniency to `leniencies`. `classes` maps structs to types; without it, structs become dicts. `spare` is the
-    number of elements without bytes that may still be read. The limit applies to the input as a whole, because each
-    array alone may have as many such elements as there are bytes left.
+    A cursor is strict unless `lenient` is set. A lenient cursor accepts everything that Kafka accepts, and appends the
+    name of each leniency to `leniencies`. `classes` maps structs to types; without it, structs become dicts. `spare` is
+    the number of elements without bytes that may still be read. The limit applies to the whole input, because each
+    array on its own may have as many such elements as there are bytes left.
     """
 
     __slots__ = ("classes", "data", "end", "leniencies", "lenient", "pos", "spare", "trail")
@@ -76,12 +76,12 @@ class ByteCursor:
         self.trail = trail
 
     def underflow(self, needed: int, start: int | None = None) -> ReadFailure:
-        """The error for a value that needs `needed` bytes, which is more than are left."""
+        """The error for a value that needs `needed` bytes, more than are left."""
         at = self.pos if start is None else start
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 
     def concede(self, leniency: Leniency, error: type[DecodeError], offset: int, *details: object) -> None:
-        """Raise `error` if the cursor is strict. Otherwise record `leniency`, after which the reader continues as Kafka
+        """Raise `error` if the cursor is strict. Otherwise, record `leniency`, and the reader continues as Kafka
         does."""
         if not self.lenient:
             raise ReadFailure(error, offset, *details)
@@ -104,7 +104,7 @@ _new_uuid = bytes.__new__
 
 
 def read_bool(cursor: ByteCursor) -> bool:
-    """Read a bool: one byte, of which any value except zero is true."""
+    """Read a bool: one byte, true unless zero."""
     pos = cursor.pos
     if pos >= cursor.end:
         raise cursor.underflow(1)
@@ -188,7 +188,7 @@ def read_uvarint(cursor: ByteCursor) -> int:
     """Read an unsigned varint, 0 to 2³²-1: one to five bytes of seven bits each, lowest first. The high bit of a byte
     is set if another byte follows.
 
-    More bytes than the value needs are accepted (Kafka writes the shortest form).
+    Longer forms than necessary are accepted (Kafka writes the shortest one).
     """
     start = pos = cursor.pos
     data, end = cursor.data, cursor.end
@@ -288,7 +288,7 @@ def write_bool(out: bytearray, value: bool) -> None:
 
 
 def write_integer(out: bytearray, type: str, value: int) -> None:
-    """Write one, two, four or eight bytes, depending on the type; two's complement or unsigned."""
+    """Write one, two, four or eight bytes, depending on the type, in two's complement or unsigned."""
     code, lowest, highest = INTEGERS[type]
     if not lowest <= value <= highest:
         raise WriteFailure(ValueOutOfRange, type, value, lowest, highest)
@@ -301,7 +301,7 @@ def write_float64(out: bytearray, value: float) -> None:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Write an unsigned varint, in the shortest form that `read_uvarint` reads."""
+    """Write an unsigned varint in its shortest form."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

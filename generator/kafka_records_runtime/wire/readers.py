@@ -1,8 +1,8 @@
-"""Builds a function that reads a message, from its schema and a version.
+"""Builds a function that reads a message, from the message's schema and a version.
 
 Readers are built once per schema and version, and cached. The reader of a field is a closure over everything that
-depends on the version, so reading a message costs one call per field, without further lookups. Readers that are built
-with `recording` also record a step for everything they read. This is the only difference between `walk` and `decode`.
+depends on the version, so reading a message costs one call per field without further lookups. Readers built with
+`recording` also record a step for everything they read, which is the only difference between `walk` and `decode`.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _LENGTHS: Final[dict[str, Reader[int]]] = {
     "int32": primitives.read_length32,
     UVARINT: primitives.read_compact_length,
 }
-"""Readers of lengths and counts (-1 for null), by the type that the layout names."""
+"""Readers of lengths and counts (-1 for null), by their type in the layout."""
 
 _MARKERS: Final[dict[str, tuple[Reader[int], str, int]]] = {
     "int8": (primitives.read_int8, "marker", -1),
     UVARINT: (primitives.read_uvarint, "tag marker", 0),
 }
-"""For each type of the marker before a nullable struct: its reader, its name in steps, and its value for null."""
+"""For each type of marker before a nullable struct: its reader, its name in steps, and its value for null."""
 
 _SMALLEST_TAG: Final = 2
 """The size in bytes of a tagged field with an empty payload: its tag and its size field."""
@@ -273,7 +273,8 @@ def _elements(count: Reader[int], element: Reader[Any], smallest: int, nullable:
 
 
 def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reader[Any]:
-    """Like `_elements`, for integers. One call reads all of them: after the count is checked, nothing can fail."""
+    """Like `_elements`, for integers. One call reads all of them, because nothing can fail after the count has been
+    checked."""
 
     def read(cursor: ByteCursor) -> Any:
         start = cursor.pos
@@ -289,9 +290,8 @@ def _integers(count: Reader[int], code: str, size: int, nullable: bool) -> Reade
 
 
 def _optional(marker: Reader[int], reader: Reader[Any], null: int) -> Reader[Any]:
-    """The reader of a nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) and, unless null, the
-    struct.
-    """
+    """The reader of a nullable struct: a marker (int8 -1 or 1; in a tag, uvarint 0 or 1) followed, unless null, by the
+    struct."""
 
     def read(cursor: ByteCursor) -> Any:
         start = cursor.pos

@@ -1,4 +1,4 @@
-"""Wraps readers so that they record, in the trail of their cursor, each item that they read."""
+"""Wraps readers so that they record each item they read in the trail of their cursor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Reader = Callable[[ByteCursor], T]
 
 
 def noted(reader: Reader[T], type: str) -> Reader[T]:
-    """Wrap `reader` so that it also records a step of `type` for the bytes it has read."""
+    """Wrap `reader` so that it also records a step of `type` for the bytes it reads."""
 
     def read(cursor: ByteCursor) -> T:
         start = cursor.pos

@@ -28,8 +28,7 @@ def as_bool(value: object) -> bool:
 
 
 def as_integer(value: object, type: str) -> int:
-    """The value as an int within the range of `type`. A bool counts as 0 or 1, and numpy's integers are
-    accepted too."""
+    """The value as an int within the range of `type`. A bool counts as 0 or 1, and numpy integers are also accepted."""
     if not isinstance(value, int):  # check for int first, because an isinstance check against a protocol is slow
         if not isinstance(value, SupportsIndex):
             raise wrong_type("int", value)
@@ -51,7 +50,7 @@ def as_float(value: object) -> float:
 
 
 def as_uuid(value: object) -> bytes:
-    """The 16 bytes of a value that is a Uuid, 16 bytes, or a UUID of the standard library."""
+    """The 16 bytes of a value that is a Uuid, 16 bytes, or a standard library UUID."""
     if not isinstance(value, bytes):
         raw = standard_uuid_bytes(value)
         if raw is None:
@@ -63,7 +62,7 @@ def as_uuid(value: object) -> bytes:
 
 
 def as_text(value: object) -> str:
-    """The value as a str; no other type is accepted."""
+    """The value as a str. No other type is accepted."""
     if not isinstance(value, str):
         raise wrong_type("str", value)
     return value
@@ -77,7 +76,7 @@ def as_raw(value: object) -> bytes:
 
 
 def as_items(value: object) -> tuple[object, ...] | list[object]:
-    """The value as a sequence, which must be a tuple or a list."""
+    """The value as a sequence, which must be a tuple or list."""
     if not isinstance(value, tuple | list):
         raise wrong_type("tuple", value)
     return value

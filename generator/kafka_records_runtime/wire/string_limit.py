@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 MAX_STRING: Final = 32767
-"""Maximum size of a string in bytes of UTF-8, regardless of the width of its length field."""
+"""The maximum size of a string in bytes of UTF-8, regardless of the width of its length field."""

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from kafka_records_runtime.wire.failure import join_path
 
 TAG_SECTION: Final = "tagged_fields"
-"""The name of the section of tagged fields, at the end of a struct, in paths."""
+"""The name in paths for the section of tagged fields at the end of a struct."""
 
 
 class TrailStep(NamedTuple):
@@ -15,8 +15,8 @@ class TrailStep(NamedTuple):
 
     `type` is a spec type (`int32`, `string`, ...) or a name for bytes that are not a value themselves: `length`,
     `count`, `marker`, `tag count`, `tag`, `tag size`, `tag marker`, `unknown tag`. A step of type `leniency` has no
-    bytes: it names what the lenient walk has just accepted. `value` is the meaning of the bytes; a length or count of
-    -1 is null. `depth` is 0 for members of the message body, and one more for each enclosing struct.
+    bytes; it names what the lenient walk has just accepted. `value` is the meaning of the bytes; a length or count of
+    -1 means null. `depth` is 0 for members of the message body, and one more for each enclosing struct.
     """
 
     path: str

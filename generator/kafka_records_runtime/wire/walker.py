@@ -1,11 +1,11 @@
 """The schema walker: a complete, careful codec that needs only a schema.
 
-It checks the result of every generated fast path that fails, and its errors contain a path and a byte offset. `decode`
-is strict by default: any message that it accepts encodes to the same bytes again, except for over-long varints,
-explicitly written defaults of tagged fields, and true bools other than 1. `lenient=True` accepts what Kafka's generated
-classes accept, with the same values; `Leniency` lists the differences. There is one exception, so that decoding always
-takes linear time: in all arrays together, the number of elements that take no bytes is limited to the size of the
-input. Kafka applies this limit to each array separately.
+It repeats the work of every generated fast path that fails, and its errors contain a path and a byte offset. `decode`
+is strict by default: any message that it accepts re-encodes to the same bytes, except for over-long varints, explicitly
+written defaults of tagged fields, and true bools other than 1. `lenient=True` accepts what Kafka's generated classes
+accept, with the same values; `Leniency` lists the differences. There is one exception, so that decoding always takes
+linear time: the number of zero-size elements in all arrays together is limited to the size of the input. Kafka applies
+this limit to each array separately.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def decode(
     """Read the message at the start of `data`. Returns the message and its size in bytes.
 
     A struct becomes a dict of all its members by Python name (those that the version lacks have their defaults, and
-    there is `unknown_tagged_fields` if the message has flexible versions), or `classes[struct name](**members)`. Arrays
-    become tuples. Bytes left over are an error unless `allow_trailing` or `lenient`; a lenient decode appends the name
-    of each `Leniency` that was needed to `leniencies`.
+    `unknown_tagged_fields` is added if the message has flexible versions), or `classes[struct name](**members)`. Arrays
+    become tuples. Bytes left over are an error unless `allow_trailing` or `lenient` is set. A lenient decode appends
+    the name of each `Leniency` that was needed to `leniencies`.
 
     Raises UnsupportedVersion, or a DecodeError with the path and the byte.
     """
@@ -64,7 +64,7 @@ def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False
     """Yield a step for every item in the message at the start of `data`, in wire order.
 
     Bytes after the message are left to the caller. If the message is invalid, the steps before the error are yielded
-    first, then the DecodeError is raised.
+    first, and then the DecodeError is raised.
     """
     check_version(schema, version)
     trail = Trail()
@@ -80,10 +80,10 @@ def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False
 
 
 def encode(schema: MessageSchema, value: Any, version: int) -> bytes:
-    """Write `value`, a dict in the form that `decode` returns or an object with the same attributes, in `version`.
+    """Write `value`, a dict as returned by `decode` or an object with the same attributes, in `version`.
 
     Missing members of a dict have their defaults. Raises UnsupportedVersion, or an EncodeError with the path of the
-    field at fault; then no bytes are returned.
+    field at fault.
     """
     check_version(schema, version)
     out = bytearray()

@@ -1,8 +1,8 @@
 """Builds a function that appends a value to a bytearray, from a schema and a version.
 
-It is the counterpart of `readers`. A writer accepts structs as dicts (as `decode` returns them if it is given no
-classes) or as objects with attributes. Every value is checked before anything is returned. As an error propagates, the
-path to the failing value is added to it.
+It is the counterpart of `readers`. A writer accepts structs as dicts (as returned by `decode` without classes) or as
+objects with attributes. Every value is checked before anything is returned. As an error propagates, the path to the
+failing value is added to it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _LENGTHS: Final[dict[str, Callable[[bytearray, int], None]]] = {
     "int32": primitives.write_length32,
     UVARINT: primitives.write_compact_length,
 }
-"""Writers of lengths and counts (-1 for null), by the type that the layout names."""
+"""Writers of lengths and counts (-1 for null), by their type in the layout."""
 
 _MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
-"""For each type of marker: the bytes that mean null, and the bytes before a struct that is not null."""
+"""For each type of marker: the bytes that mean null, and the bytes before a non-null struct."""
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:
@@ -55,7 +55,7 @@ def message_writer(schema: MessageSchema, version: int) -> Writer:
 
 
 def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object], Any], value: object) -> Any:
-    """The value of a field in the struct `value`. If `value` is a dict without the field, the field's default."""
+    """The value of a field in the struct `value`, or the field's default if `value` is a dict without the field."""
     found = get(field.name, MISSING)
     if found is not MISSING:
         return found
@@ -65,7 +65,7 @@ def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object
 
 
 def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> None:
-    """Reject a value that the version cannot contain. Kafka silently drops the value if the field is ignorable."""
+    """Reject a value that the version cannot contain. If the field is ignorable, Kafka silently drops the value."""
     if not field.ignorable and not is_default(schema, field, value):
         raise WriteFailure(FieldNotInVersion)
 
@@ -251,7 +251,7 @@ def _tag_of(tagged: tuple[int, bytes | bytearray]) -> int:
 
 
 def _unknown_payloads(unknown: Any, names: dict[int, str]) -> list[tuple[int, bytes | bytearray]]:
-    """The unknown tags of a struct. They must be ascending, and must not include a tag that the struct defines."""
+    """The unknown tags of a struct. They must be ascending and must not include a tag that the struct defines."""
     payloads: list[tuple[int, bytes | bytearray]] = []
     if unknown == ():
         return payloads
