@@ -128,6 +128,48 @@ def test_other_timeouts_are_no_cause(loop: _Loop) -> None:
     assert _NAME not in {each.name for each in found.causes} | set(found.refuted_by)
 
 
+def _stop(*, timeouts: int = 4, joined_ms: int = _FIRST - HOUR, slowest: int = 300, producer: int = 7) -> ReportFinding:
+    """The finding about a group with a member that stopped two minutes ago, while its transactions timed out."""
+    place = {"group_id": GROUP, "topic": "orders", "partition": 0, "log_partition": 0}
+    since = {"since_timestamp_ms": _FIRST, "commit_timestamp_ms": _FIRST, "wait_ms": 2 * MINUTE}
+    times = [
+        {"began_ms": at_ms, "aborted_ms": at_ms + 5 * SECOND, "producer_epoch": 9, "log_offset": at_ms - _FIRST}
+        for at_ms in range(_FIRST, _FIRST + timeouts * 10 * SECOND, 10 * SECOND)
+    ]
+    row = {"transactional_id": "tax-0", "producer_ids": [7], "timeout_ms": _TIMEOUT, "timeouts": times}
+    row |= {"slowest_ms": slowest, "committed_timestamp_ms": _FIRST, "log_partition": 3, "log_offset": 200}
+    commit = place | {"offset": 5, "producer_id": producer, "transaction": "committed", "is_tombstone": False}
+    context = _context(
+        {"offset_commits": [commit | {"log_offset": 1, "log_timestamp_ms": _FIRST}], "timed_out_transactions": [row]},
+        progress=[place | since | {"state": "stopped", "end_offset": 50}],
+        lag=[place | {"lag": 45, "offset": 5, "member_id": "m"}],
+        groups=[{"group_id": GROUP, "member_count": 1}],
+        members=[{"group_id": GROUP, "member_id": "m", "client_id": "tax"}],
+        timeline=[_event("member_joined", joined_ms, "m", client_id="tax")],
+        transactions=[{"transactional_id": "tax-0", "producer_id": 7}],
+    )
+    (found,) = _found(context, "group_stands_still")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "causes"),
+    [
+        ({}, [(_NAME, "high")]),
+        ({"joined_ms": END_MS - SECOND, "slowest": 3900}, [(_NAME, "high")]),
+        ({"joined_ms": END_MS - SECOND}, [(_NAME, "medium"), ("application_hangs", "medium")]),
+        ({"timeouts": 2}, [("application_hangs", "high")]),
+        ({"producer": 9}, [("application_hangs", "high")]),
+    ],
+    ids=["stayed", "slow before", "joined later", "few", "another producer"],
+)
+def test_a_group_stands_still_while_its_transactions_time_out(
+    given: dict[str, int], causes: Sequence[tuple[str, str]]
+) -> None:
+    """Its members stay, because only their producers are replaced."""
+    assert [(each.name, each.confidence) for each in _stop(**given).causes] == causes
+
+
 @dataclass(frozen=True)
 class _Abort:
     """The end of a transaction without a commit."""

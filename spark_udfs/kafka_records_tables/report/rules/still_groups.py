@@ -32,6 +32,9 @@ from kafka_records_tables.report.rules.long_metadata import NAME as METADATA_TOO
 from kafka_records_tables.report.rules.long_metadata import QUESTION, weigh_metadata
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.throttled_clients import CAUSE, QUESTIONS, THROTTLED, Reading, weigh_quotas
+from kafka_records_tables.report.rules.timed_out_transactions import CAUSE_OF_STOP as TIMEOUT_CAUSE
+from kafka_records_tables.report.rules.timed_out_transactions import NAME as TRANSACTION_TIMES_OUT
+from kafka_records_tables.report.rules.timed_out_transactions import weigh_timeouts
 from kafka_records_tables.report.rules.uncommitted_groups import commits_seldom
 from kafka_records_tables.report.rules.unseen_holds import CAUSE as HELD_BACK
 from kafka_records_tables.report.rules.unseen_holds import NAME as TRANSACTION_HOLDS_BACK
@@ -253,6 +256,9 @@ def _incident(
     held = weigh_transactions(context, places)
     if held is not None:
         causes[TRANSACTION_HOLDS_BACK] = held
+    timeouts = weigh_timeouts(context, group, owner_of)
+    if timeouts is not None:
+        causes[TRANSACTION_TIMES_OUT] = timeouts
     # A quota slows a consumer in all partitions.
     quota = None if rest else weigh_quotas(context, Reading(group, topics[0], since, None), members)
     if quota is not None:
@@ -330,6 +336,7 @@ than ten such intervals, `after` counts instead.""",
         CAUSE,
         LONG_METADATA,
         HELD_BACK,
+        TIMEOUT_CAUSE,
         PossibleCause(
             "application_hangs",
             "the application hangs, or has paused all its partitions",

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import kept
 from kafka_records_tables.report.facts.departures import departures
+from kafka_records_tables.report.facts.group_facts import member_lives, names_of
 from kafka_records_tables.report.facts.timed_out_transactions import timed_out_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause
 from kafka_records_tables.report.report_parts import Evidence, NextStep
@@ -29,6 +30,12 @@ CAUSE: Final = PossibleCause(
     "transactions take longer than transaction.timeout.ms, so the coordinator aborts them",
     "for: it aborted a transaction of each member after this time, and none was committed since; certain if these "
     "members left by themselves later, or if the last commits took nearly as long",
+)
+CAUSE_OF_STOP: Final = PossibleCause(
+    NAME,
+    CAUSE.about,
+    "for: it aborted several since the last commit; certain if a member was there all the time, or if the last commits "
+    "took nearly as long",
 )
 _LEAST: Final = 3
 """The fewest transactions that time out one after another because of their work: a process may die in one."""
@@ -166,6 +173,24 @@ def with_timeouts(context: RuleContext, group: str, stuck: Sequence[StuckPartiti
             measured={**finding.measured, "transaction_timeout_ms": found.timeout_ms},
         )
     return replace(loop, finding=finding, verdicts={NAME: verdict, **loop.verdicts})
+
+
+def weigh_timeouts(context: RuleContext, group: str, places: Iterable[Place]) -> Verdict | None:
+    """Weighs whether a group has stopped because its transactions time out; None if they do not. An application may
+    replace only its producer and read the same records again, so that its members stay."""
+    found = _of_group(context, group, places)
+    if found is None or len(found.times) < _LEAST:
+        return None
+    first_ms = found.times[0][0]
+    lives = member_lives(context, [group]).get(group, [])
+    stayed = [each for each in lives if each.left_at is None and each.joined_ms and each.joined_ms <= first_ms]
+    there = Evidence(f"{listed(names_of(stayed))} stayed all the time") if stayed else None
+    return _verdict(
+        found,
+        "Its producer is fenced then, and the application starts another one and gets the same records.",
+        (found.slow, there),
+        is_certain=there is not None or found.slow is not None,
+    )
 
 
 def _numbers(found: TimedOut) -> str:
