@@ -121,6 +121,23 @@ def _hangs(cluster: MadeCluster) -> None:
     cluster.commit(_GROUP, END_MS - 2 * HOUR, {(_TOPIC, 0): life.done[_TOPIC, 0] + 5}, producer_id=4000)
 
 
+def _held(cluster: MadeCluster) -> None:
+    """A worker has renewed the lock of one record for three hours. The others went on until the window was full."""
+    cluster.needs(SHARE_STATE)
+    topic, held = cluster.topic(_TOPIC, 2, 2000), END_MS - 3 * HOUR
+    life = ShareLife(cluster, _GROUP, [_TOPIC])
+    life.start(cluster.start_ms, 2)
+    life.consumes(cluster.start_ms + HOUR, held)
+    first = life.starts[_TOPIC, 1]
+    read = first + 1
+    for at_ms in cluster.ticks(held + MINUTE, END_MS, 10 * MINUTE):
+        life.consume(at_ms, places=[(_TOPIC, 0)])
+        end = min(topic.end(1, at_ms), first + 2000)
+        if end > read:
+            life.update(at_ms, (_TOPIC, 1), first, end - first - 1, (read, end - 1, 2, 1))
+            read = end
+
+
 def _metadata(cluster: MadeCluster) -> None:
     """Four thousand bytes of metadata with each commit, 3000 in a quarter of an hour: a gigabyte a day."""
     cluster.topic(_TOPIC, 1, 40_000)
@@ -194,6 +211,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "broken_bytes": Variant(_life, "damage", Level.HIGH, _ALL, spoils=_flips_a_byte),
     "transactional_committers": Variant(_transactional_committers, "two_committers", Level.HIGH),
     "archived_share_record": Variant(_archived, "share_records_archived", Level.HIGH),
+    "held_share_record": Variant(_held, "share_partition_stuck", Level.HIGH),
     "transaction_without_entry": Variant(_hangs, "transaction_open", Level.HIGH),
     "flood_of_metadata": Variant(_metadata, "commits_flooding", Level.MODERATE),
     "empty_since_yesterday": Variant(_empty_since_yesterday, "offsets_expiring", Level.HIGH, retention="25h"),

@@ -44,6 +44,7 @@ INCIDENTS = {
     "compacted_before_read",
     "share_records_archived",
     "share_offsets_reset",
+    "share_partition_stuck",
     "crash_loop",
     "partitions_not_given_up",
     "transaction_of_dead_instance",

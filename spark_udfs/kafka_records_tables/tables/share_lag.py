@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 _PARTITION: Final = ["topic_id", "partition"]
+_USED: Final = [
+    *_PARTITION,
+    "group_id",
+    "start_offset",
+    "coordinator_lag",
+    "delivery_complete_count",
+    "acknowledged_count",
+    "archived_count",
+    "write_timestamp",
+    "write_timestamp_ms",
+    "log_partition",
+]
+"""The columns of share partitions that the table needs."""
 
 TABLE: Final = Table(
     name="share_lag",
@@ -74,37 +87,34 @@ Start offset and lag are null until the group first reads the partition.
 )
 
 
-def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
-    """The rows described in `TABLE.rules`."""
+def lagging(state: Any, ends: Any) -> Any:
+    """Share partitions (`share_partitions`) with the columns `topic`, `log_start_offset`, `end_offset`, `done` and
+    `lag`, from `log_ends`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.tables.lagging.matching import with_columns
+
+    by_batches = pc.add(state["acknowledged_count"], state["archived_count"])
+    state = state.append_column("done", pc.coalesce(state["delivery_complete_count"].cast(pa.int64()), by_batches))
+    ends = ends.append_column("end_offset", end_offsets(ends))
+    ends = ends.select([*_PARTITION, "topic", "log_start_offset", "end_offset"])
+    rows = with_columns(state, ends.filter(pc.is_valid(ends["topic_id"])), _PARTITION)
+    lag = pc.subtract(pc.subtract(rows["end_offset"], rows["start_offset"]), rows["done"])
+    lag = pc.coalesce(rows["coordinator_lag"], pc.max_element_wise(lag, 0, skip_nulls=False))
+    return rows.append_column("lag", lag)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows described in `TABLE.rules`."""
+    import pyarrow as pa
+
     from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
 
     state = parts["share_partitions"]
     if not state.num_rows:
         return
-    by_batches = pc.add(state["acknowledged_count"], state["archived_count"])
-    state = state.append_column("done", pc.coalesce(state["delivery_complete_count"].cast(pa.int64()), by_batches))
-    ends = parts["log_ends"]
-    ends = ends.append_column("end_offset", end_offsets(ends))
-    ends = ends.select([*_PARTITION, "topic", "log_start_offset", "end_offset"])
-    ends = ends.filter(pc.is_valid(ends["topic_id"]))
-    columns = [
-        *_PARTITION,
-        "group_id",
-        "start_offset",
-        "coordinator_lag",
-        "done",
-        "write_timestamp",
-        "write_timestamp_ms",
-        "log_partition",
-    ]
-    rows = with_columns(state.select(columns), ends, _PARTITION)
-    lag = pc.subtract(pc.subtract(rows["end_offset"], rows["start_offset"]), rows["done"])
-    lag = pc.coalesce(rows["coordinator_lag"], pc.max_element_wise(lag, 0, skip_nulls=False))
-    rows = rows.append_column("lag", lag)
+    rows = lagging(state.select(_USED), parts["log_ends"])
     unread = unread_columns(rows.append_column("offset", rows["start_offset"]), context)
     made = {name: unread[name] for name in ("unread_timestamp", "unread_timestamp_ms", "known_by")}
     made["lag_ms"] = time_columns(rows, made["unread_timestamp_ms"], {}, int(time.time() * 1000))["lag_ms"]

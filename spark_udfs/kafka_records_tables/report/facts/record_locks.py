@@ -26,7 +26,7 @@ TOO_LATE: Final = (
     "Do the logs of the consumers show that such records were processed, but acknowledged too late "
     "(InvalidRecordStateException)?"
 )
-_DEFAULT_MS: Final = 30_000
+DEFAULT_MS: Final = 30_000
 """`group.share.record.lock.duration.ms`, if no record sets it."""
 _LEAST: Final = 5
 """The minimum number of deliveries needed for a verdict."""
@@ -140,7 +140,7 @@ def _lowered(context: RuleContext, group: str, repeats: Repeats, told: int | Non
         return None
     # An empty group name means the value of all brokers.
     of_all = cluster_settings(context).group_limit("", LOCK)
-    before = int(last["before"]) if last["before"] else _DEFAULT_MS if of_all is None else of_all
+    before = int(last["before"]) if last["before"] else DEFAULT_MS if of_all is None else of_all
     if int(value) >= before or not at_ms <= repeats.since_ms <= at_ms + QUIET_MS:
         return None
     after = repeats.accepted_since(at_ms)
@@ -228,7 +228,7 @@ def _by_times(
     )
     if len(gaps) < _LEAST:
         return None
-    lock_ms = _DEFAULT_MS if told is None else told
+    lock_ms = DEFAULT_MS if told is None else told
     long = sum(each >= lock_ms for each in gaps)
     usual = median(gaps)
     alike = sum(abs(each - usual) <= _EQUAL * usual for each in gaps)
