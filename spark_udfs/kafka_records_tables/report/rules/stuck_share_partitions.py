@@ -134,7 +134,7 @@ def _find(context: RuleContext) -> list[Incident]:
         waits[each["group_id"], each["topic_id"], each["partition"]] = each
         longest[each["group_id"]] = max(longest.get(each["group_id"], 0), each["longest_hold_ms"])
     ends, stuck = known_ends(context), dict[tuple[str, str, str], list[_Stuck]]()
-    for row in rows.to_pylist():
+    for row in kept(rows, equal(rows, "group_id", *longest)).to_pylist():
         group, topic, topic_id = row["group_id"], row["topic"], row["topic_id"]
         of_place = waits.get((group, topic_id, row["partition"]))
         if of_place is not None and (topic, row["partition"]) in ends:
