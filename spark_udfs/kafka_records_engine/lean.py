@@ -1,4 +1,4 @@
-"""Lets this project's programs start without pandas, and collect garbage less often.
+"""Lets this project's programs start without pandas, collect garbage less often, and keep freed memory.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
 object. Loading takes as long as reading about ten megabytes, and none of our programs passes pandas objects to pyarrow.
@@ -7,6 +7,7 @@ object. Loading takes as long as reading about ten megabytes, and none of our pr
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
@@ -34,6 +35,14 @@ def collect_rarely() -> None:
     """Search for garbage cycles less often from now on, which saves 5 to 10 % of the reading time. Call this only in
     this project's programs, because their records and tables are freed without garbage collection."""
     gc.set_threshold(_ALLOCATIONS, 10, 10)
+
+
+def keep_freed_memory() -> None:
+    """Let pyarrow, which must not have been imported yet, allocate memory with the C library, unless the user chose an
+    allocator. Its usual one gives freed memory back to the system at once, and the system clears it again. This saves
+    about 10 % of the time of a report. Call this only in this project's programs, whose workers inherit it."""
+    if sys.platform == "linux":
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def let_pandas_in() -> None:

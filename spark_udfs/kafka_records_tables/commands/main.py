@@ -18,8 +18,9 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         sys.excepthook = _tell_failure
     try:
         if is_program:
-            from kafka_records_engine.lean import collect_rarely, leave_pandas_out
+            from kafka_records_engine.lean import collect_rarely, keep_freed_memory, leave_pandas_out
 
+            keep_freed_memory()
             leave_pandas_out()
             collect_rarely()
         from kafka_records_tables.commands.command import run_command
