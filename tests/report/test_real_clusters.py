@@ -133,6 +133,7 @@ CONCLUDED = {
         {"groups": 2, "topics_without_writes": 1, "records_waiting": 356},
         "--operation Read --operation Write --topic loyalty.points",
         ["points-balance", "tier-engine"],
+        effects=("group_emptied",),
     ),
     "17": Concluded(
         "group_id_changed",

@@ -69,6 +69,7 @@ INCIDENTS = {
     "topic_unread",
     "partitions_left_out",
     "coordinator_loads_slowly",
+    "group_emptied",
 }
 """Kinds whose rules read other tables for the groups and logs that they suspect."""
 

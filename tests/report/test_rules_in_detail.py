@@ -28,10 +28,10 @@ from kafka_records_tables.report.rule_context import RuleContext
 from kafka_records_tables.report.rules import (
     RULES,
     crash_loops,
-    rebalancing,
     shared_group_ids,
     slow_groups,
     stuck_partitions,
+    usual_scaling,
 )
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.tables import TABLES
@@ -294,7 +294,7 @@ def test_a_group_that_always_scales_is_usual_only_if_no_partition_may_fall_behin
         for at in range(24)
     ]
     states = [{"group_id": "g", "state": each} for each in ("ok", state)]
-    assert bool(rebalancing._usual_of_scaling(_context(timeline=changes, progress=states), ["g"])) == is_usual
+    assert bool(usual_scaling.usual_of_scaling(_context(timeline=changes, progress=states), ["g"])) == is_usual
 
 
 def test_a_group_that_never_commits_has_all_records_to_read() -> None:

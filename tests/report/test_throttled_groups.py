@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafka_records_tables.report.facts.client_quotas import Quota
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_parts import Actor, Evidence, ReportFinding, Rows
-from kafka_records_tables.report.rule import Verdict
 from kafka_records_tables.report.rule_context import RuleContext, of_group
-from kafka_records_tables.report.rules.throttled_clients import THROTTLED
+from kafka_records_tables.report.rules.throttled_clients import THROTTLED, QuotaVerdict
 from kafka_records_tables.report.rules.throttled_groups import by_quota
 from tests.report.rule_cases import END_MS
 from tests.report.test_rules_in_detail import _context
@@ -24,7 +24,15 @@ def _incident(
     group: str, topic: str, waiting: int, quota: Evidence | None = _QUOTA, *, is_certain: bool = True
 ) -> Incident:
     rate = Evidence(f"{group} reads as fast as the quota allows")
-    verdict = Verdict(f'A quota throttles the clients of "{group}": it.', (quota or rate, rate), is_certain=is_certain)
+    of_client = Quota("app", None, "app", "consumer_byte_rate", 8192, _SET_MS, 7, None)
+    told = "throttles" if is_certain else "may throttle"
+    verdict = QuotaVerdict(
+        f'A quota {told} the clients of "{group}".',
+        (quota or rate, rate),
+        is_certain=is_certain,
+        quota=of_client,
+        set_by=quota,
+    )
     finding = ReportFinding(
         kind="too_slow",
         level=Level.HIGH if waiting > 10 else Level.MODERATE,
@@ -70,7 +78,9 @@ def test_groups_that_one_quota_throttles_are_one_incident() -> None:
     assert found.effects[1].problem == "The group b reads less."
     (cause,) = found.causes
     assert (cause.name, cause.confidence) == (THROTTLED, "high")
-    assert cause.statement == 'A quota throttles the clients of "a", "b", "c": it.'
+    assert cause.statement.startswith(
+        'A quota throttles the clients of "a", "b", "c": client id "app", consumer_byte_rate=8192'
+    )
     assert [each.shows for each in cause.evidence_for] == [
         _QUOTA.shows,
         *(f"{group} reads as fast as the quota allows" for group in "abc"),

@@ -80,12 +80,12 @@ def incident_lines(finding: ReportFinding) -> IncidentLines:
     return IncidentLines(
         f"{finding.title} – {concerned}" if concerned else finding.title,
         "; ".join(filter(None, how_bad)),
-        tuple(cause_lines(finding.causes)),
+        tuple(_short_cause_lines(finding.causes)),
         finding.next[0] if finding.next else None,
     )
 
 
-def cause_lines(causes: Sequence[Cause]) -> Iterator[str]:
+def _short_cause_lines(causes: Sequence[Cause]) -> Iterator[str]:
     """The two likeliest causes as `probable cause: …` and `or: …`, with the first sentence of each statement."""
     for at, cause in enumerate(causes[:_MOST_CAUSES]):
         yield f"{'or' if at else _CAUSE_WORDS[cause.confidence]}: {first_sentence(cause.statement)}"

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, grouped, kept
 from kafka_records_tables.report.facts.log_samples import TABLE as SAMPLES
 from kafka_records_tables.report.facts.log_times import TABLE as TIMES
+from kafka_records_tables.report.facts.streams_tasks import sources_of_group, with_topics
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
@@ -114,9 +115,10 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
             life.left_ms, life.left_at = row["at_timestamp_ms"], row["log_offset"]
             del there[key]
         elif event == "assignment_changed":
-            for place in places_of(detail.get("lost", {})):
+            sources = sources_of_group(context, key[0]) if row["group_kind"] == "streams" else {}
+            for place in places_of(with_topics(detail.get("lost", {}), sources)):
                 life.lost_ms[place] = row["at_timestamp_ms"] or 0
-            for place in places_of(detail.get("gained", {})):
+            for place in places_of(with_topics(detail.get("gained", {}), sources)):
                 life.places.add(place)
                 life.gained_at[place] = row["log_offset"]
                 life.lost_ms.pop(place, None)
@@ -124,8 +126,7 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
 
 
 def places_of(changes: Mapping[str, Any]) -> list[Place]:
-    """The partitions in a detail of an assignment change, which lists them by topic. Streams groups have other details,
-    which are left out."""
+    """The partitions in a detail of an assignment change, which lists them by topic."""
     lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))
     return [(topic, number) for topic, partitions in lists for number in partitions]
 

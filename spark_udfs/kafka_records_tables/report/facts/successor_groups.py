@@ -78,7 +78,7 @@ def successions(context: RuleContext) -> list[Succession]:
 
 
 def _successions(context: RuleContext) -> list[Succession]:
-    stopped, created = _stopped(context), _created(context)
+    stopped, created = stopped_groups(context), _created(context)
     if not stopped or not created:
         return []
     topics = _topics(context, {*stopped, *created})
@@ -124,7 +124,7 @@ def _starts(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Sp
     return found
 
 
-def _stopped(context: RuleContext) -> dict[str, int]:
+def stopped_groups(context: RuleContext) -> dict[str, int]:
     """The groups without members, and when the last member of each left."""
     groups, events = context.table("groups"), context.table("timeline")
     empty = kept(groups, pc.equal(groups["member_count"], 0))["group_id"]
@@ -183,9 +183,9 @@ def _succession(
         return None
     for old in others:
         before = lives.get(old, ())
-        words = _common_words(old, before, new, own)
+        words = common_words(old, before, new, own)
         left = [each.left_ms for each in before if each.left_ms is not None]
-        if not words or not left or max(left) > min(joined) or _may_return(context, before):
+        if not words or not left or max(left) > min(joined) or may_return(context, before):
             continue
         ends = None if is_share else log_ends(context)
         began = _began(ends, spans.get(old, {}), commits, own, min(joined))
@@ -205,7 +205,7 @@ def _were_set(lives: Sequence[MemberLife], commits: Mapping[Place, Sequence[Span
     )
 
 
-def _may_return(context: RuleContext, lives: Sequence[MemberLife]) -> bool:
+def may_return(context: RuleContext, lives: Sequence[MemberLife]) -> bool:
     """Whether a group without members was once away so long that it may come back, as a job does."""
     ends: list[tuple[int, int]] = sorted(
         (each.joined_ms, each.left_ms) for each in lives if each.joined_ms is not None and each.left_ms is not None
@@ -218,7 +218,7 @@ def _may_return(context: RuleContext, lives: Sequence[MemberLife]) -> bool:
     return context.at_ms - last <= _RETURNS * max(absences)
 
 
-def _common_words(old: str, before: Sequence[MemberLife], new: str, after: Sequence[MemberLife]) -> tuple[str, ...]:
+def common_words(old: str, before: Sequence[MemberLife], new: str, after: Sequence[MemberLife]) -> tuple[str, ...]:
     """The words that the client ids of two groups have in common. If client ids name no application, compares group
     names: the words of one name, if the other contains them all."""
     of_old, of_new = _words(before), _words(after)

@@ -49,6 +49,7 @@ from kafka_records_tables.report.rules.dying_processes import (
 from kafka_records_tables.report.rules.dying_processes import NAME as PROCESS_DIES
 from kafka_records_tables.report.rules.out_of_range_loops import OUT_OF_RANGE, gone_offsets, out_of_range_incident
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
+from kafka_records_tables.report.rules.scaled_groups import scaling_of
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
@@ -98,6 +99,8 @@ def find(context: RuleContext) -> list[Incident]:
                 one = _stuck(context, row, of_place, lives.get(group, []))
                 if one is not None:
                     stuck.append(one)
+        if stuck and scaling_of(context, group, _since(stuck)) is not None:
+            continue  # `endless_rebalances` reports it
         if stuck:
             # If the offset of a partition moves from time to time, there were fewer attempts since it last moved.
             most = max(len(each.attempts) for each in stuck)
@@ -112,13 +115,15 @@ def find(context: RuleContext) -> list[Incident]:
                     each.partition,
                 )
             )
+            among = _tried_by_all(stuck, group)
+            stuck = [*among, *(each for each in stuck if each not in among)]
             others = _others_that_move(spans, group, stuck)
             unknown = _may_be_stuck(context, group, stuck, spans, lives.get(group, []))
             gone = gone_offsets(group, stuck, rows)
             if gone:
                 found.append(out_of_range_incident(context, stuck, gone))
                 continue
-            loop = _incident(context, group, stuck, others, unknown)
+            loop = _incident(context, group, stuck, len(among), others, unknown)
             lone = lone_process(context, group, stuck, spans, lives[group]) if others else None
             none = None if others else no_offsets(context, group, spans, lives[group])
             if none is not None:
@@ -136,6 +141,15 @@ def _is_internal(group: str, topic: str) -> bool:
     """Whether a topic has a name like those that Kafka Streams creates: the application.id, which is the group id, and
     the topic's use (`InternalTopicConfig`)."""
     return topic.startswith(f"{group}-") and topic.endswith(("-repartition", "-changelog"))
+
+
+def _tried_by_all(stuck: list[StuckPartition], group: str) -> list[StuckPartition]:
+    """The partitions that may have the record: all members that left have had them. The first partition, if there is
+    none such."""
+    tries = [{each.member_id for each in place.attempts} for place in stuck]
+    every: set[str] = set().union(*tries)
+    found = [place for place, members in zip(stuck, tries, strict=True) if members == every]
+    return [each for each in found if not _is_internal(group, each.topic)] or found or stuck[:1]
 
 
 def _may_be_stuck(
@@ -190,8 +204,14 @@ def _stuck(
 
 
 def _incident(
-    context: RuleContext, group: str, stuck: list[StuckPartition], others: int, unknown: list[tuple[Place, int]]
+    context: RuleContext,
+    group: str,
+    stuck: list[StuckPartition],
+    among: int,
+    others: int,
+    unknown: list[tuple[Place, int]],
 ) -> Incident:
+    """`among` is the number of partitions, the first ones, that may have the record if others move."""
     first = stuck[0]
     tries = first.attempts
     stays = [each for each in map(stopped_quickly, tries) if each is not None]
@@ -209,7 +229,9 @@ def _incident(
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     moves = others > 0
     # Unless other partitions move, members may fail before they process any record, so nothing is known about it.
-    step = first.step if moves or not more else None
+    is_one = among == 1 if moves else not more
+    which = [f"{each.place} at {each.offset}" for each in stuck[: among if moves else 5]]
+    step = first.step if is_one else None
     skip = step_past(context, group, (first.topic, first.partition), first.offset, step)
     least = "at least " if is_cut(context, group, _since(stuck[:1])) else ""
     silent = None if moves else reads_without_commits(context, group, stays)
@@ -218,10 +240,10 @@ def _incident(
     poison = Verdict(
         (
             f"The application fails on {first.record}: no member gets past it."
-            if not unknown and (moves or not more)
+            if not unknown and is_one
             else (
                 "The application fails on a record of one of these partitions, at the offset or soon after it: "
-                f"{', '.join([f'{first.place} at {first.offset}', *more][:5])}."
+                f"{', '.join(which[:5])}."
                 if not unknown
                 else f"The application fails on a record at or soon after offset {first.offset} of {first.place}, or "
                 f"{may_be}."
@@ -249,7 +271,7 @@ def _incident(
             ),
         ),
         steps=(
-            (look_at(context, (first.topic, first.partition), first.offset, step), skip)
+            (*(look_at(context, (each.topic, each.partition), each.offset, step) for each in stuck[:among][:3]), skip)
             if not unknown
             else tuple(
                 look_at(context, place, offset)
@@ -347,7 +369,7 @@ needed.
 
 Files also show loops that are over, if they lasted `report.group_settles_within`. If a cleaner has removed the
 beginning, counts are lower bounds, and classic groups may not be found.""",
-    tables=("timeline", "lag", "members", "groups", "pending_offsets", "log_ends"),
+    tables=("timeline", "lag", "members", "groups", "assignments", "pending_offsets", "log_ends"),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
@@ -398,6 +420,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
     folds=(
         Folds("endless_rebalances"),
         Folds("too_slow"),
+        Folds("group_emptied"),
         Folds("two_committers"),
         Folds("members_unsettled"),
         Folds("group_stands_still"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafka_records_tables.report.case_columns import grouped, kept, numbers
-from kafka_records_tables.report.facts.departures import departures
+from kafka_records_tables.report.facts.departures import Departures, departures
 from kafka_records_tables.report.facts.group_facts import member_lives
 from kafka_records_tables.report.rules.frozen_members import always_the_same
 
@@ -40,16 +40,27 @@ def dropped_since(context: RuleContext, rows: pa.Table) -> dict[str, int]:
 
 def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> dict[str, int]:
     """The groups in which one client left at least `least` times after the given time, apparently timed out each time,
-    and came back, while other members stayed; each with the time of the first removal."""
+    and came back, while other members stayed; or in which several clients did so in turns, at least `least` times in
+    all. Each group has the time of the first removal."""
     found: dict[str, int] = {}
     for group, lives in member_lives(context, since).items():
         left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since[group]]
         clients = Counter((each.client_id, each.host) for each in left)
         client, count = next(iter(clients.most_common(1)), ((None, None), 0))
-        if count < least:
+        in_turns = len(left) >= least and min(clients.values()) > 1
+        if count < least and not in_turns:
             continue
-        first = min(each.left_ms or 0 for each in left if (each.client_id, each.host) == client)
+        first = min(each.left_ms or 0 for each in left if in_turns or (each.client_id, each.host) == client)
         departed = departures(context, group, first)
-        if departed.may_have_timed_out and always_the_same(departed) is not None:
+        if departed.may_have_timed_out and (_are_back(departed) if in_turns else always_the_same(departed) is not None):
             found[group] = first
     return found
+
+
+def _are_back(departed: Departures) -> bool:
+    """Whether most of the clients that left joined again, each while another one was there."""
+    times = sorted((each.life.left_ms or 0, each.back_ms) for each in departed.every)
+    alone = [
+        left_ms for left_ms, back_ms in times if any(left_ms < other <= left_ms + (back_ms or 0) for other, _ in times)
+    ]
+    return 2 * sum(back_ms is not None for _, back_ms in times) > len(times) and not alone

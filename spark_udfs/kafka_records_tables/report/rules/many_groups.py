@@ -177,7 +177,7 @@ epoch of at most `epochs`, had at most one member and have none now, and they we
             "people who look at a topic create few",
         ),
     ),
-    folds=(Folds("group_id_random"), Folds("offsets_unneeded"), Folds("offsets_expiring")),
+    folds=(Folds("group_id_random"), Folds("offsets_unneeded"), Folds("offsets_expiring"), Folds("group_emptied")),
 )
 
 RULES = (RULE,)

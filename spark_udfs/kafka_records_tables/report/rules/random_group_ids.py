@@ -264,7 +264,7 @@ left. Groups that exist at the same time and console consumers are not a finding
         ),
         Threshold("lately", "duration", "7d", "incidents within this time matter", "offsets are kept for as long"),
     ),
-    folds=(Folds("group_id_changed"), Folds("offsets_unneeded"), Folds("offsets_expiring")),
+    folds=(Folds("group_id_changed"), Folds("offsets_unneeded"), Folds("offsets_expiring"), Folds("group_emptied")),
 )
 
 RULES = (RULE,)

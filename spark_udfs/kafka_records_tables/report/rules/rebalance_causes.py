@@ -17,6 +17,7 @@ from kafka_records_tables.report.report_parts import Evidence, NextStep, Rows
 from kafka_records_tables.report.rule import Hypothesis, Question, Verdict
 from kafka_records_tables.report.rule_context import RuleContext, counted, length, listed, of_group
 from kafka_records_tables.report.rules.frozen_members import departures_of, weigh_freezes, weigh_silent_ends
+from kafka_records_tables.report.rules.scaled_groups import CAUSE as SCALED
 from kafka_records_tables.report.rules.stuck_partitions import poll_limits, polls_too_late
 from kafka_records_tables.topics import OFFSETS
 
@@ -261,6 +262,7 @@ CAUSES: Final = (
         "applies if it was deleted within ten minutes before most rebalances",
         _weigh_deletion,
     ),
+    SCALED,
     Hypothesis(
         "fails_on_record",
         "its members fail on a record, leave and join again, as in crash_loop",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -20,14 +20,13 @@ from kafka_records_tables.report.case_columns import (
     with_columns,
 )
 from kafka_records_tables.report.facts.deleted_topics import deleted_topics
-from kafka_records_tables.report.facts.group_facts import Place
 from kafka_records_tables.report.facts.group_work import work_of
-from kafka_records_tables.report.facts.known_logs import ends_of_logs, without_end
+from kafka_records_tables.report.facts.known_logs import ends_of_logs
 from kafka_records_tables.report.facts.short_stays import short_stays
-from kafka_records_tables.report.facts.usual_values import as_often_as_ever, usual_most
+from kafka_records_tables.report.facts.usual_values import usual_most
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Evidence, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Folds, ReportRule, Threshold
 from kafka_records_tables.report.rule_context import (
     MOST_EVIDENCE,
     RuleContext,
@@ -42,8 +41,13 @@ from kafka_records_tables.report.rules.dropped_clients import dropped_since, eno
 from kafka_records_tables.report.rules.frozen_members import departures_of, who_left
 from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
-from kafka_records_tables.tables.words.timeline_words import UNCHANGED
+from kafka_records_tables.report.rules.scaled_groups import scaling_of
+from kafka_records_tables.report.rules.usual_scaling import rebalances, usual_of_scaling
 from kafka_records_tables.topics import OFFSETS
+
+_LEAST: Final = "endless_rebalances.least"
+_QUIET: Final = 3
+"""A series is over after this many times the longest time between two of its rebalances."""
 
 
 def _runs(context: RuleContext) -> pa.Table:
@@ -60,7 +64,7 @@ def _runs(context: RuleContext) -> pa.Table:
 def _last_series(context: RuleContext) -> pa.Table:
     """Epoch changes in the last run of each group, without a pause between them. Changes with no members before or
     after, as in jobs, are left out unless members suddenly leave more often than before."""
-    rows = _rebalances(context)
+    rows = rebalances(context)
     rows = kept(rows, pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
@@ -87,14 +91,6 @@ def _last_series(context: RuleContext) -> pa.Table:
     return rows.filter(np.isin(run, last_runs))
 
 
-def _rebalances(context: RuleContext) -> pa.Table:
-    """Epoch changes, without those that give no member a new target."""
-    rows = context.table("timeline")
-    return kept(
-        rows, equal(rows, "event", "epoch"), pc.invert(pc.match_substring(rows["detail"], f'"target": "{UNCHANGED}"'))
-    )
-
-
 def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     """Flags the rebalances of a run that do not belong to the group's start. A starting group also rebalances, is then
     quiet, and may get into trouble later.
@@ -110,6 +106,9 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
     for begin, end in zip(begins, np.append(begins[1:], rows.num_rows), strict=True):
         enough = int(enough_rebalances(context, members[begin:end].max()))
+        least = int(context.limit(_LEAST))
+        if least < end - begin <= enough and scaling_of(context, rows["group_id"][begin].as_py(), times[begin]):
+            enough = least
         if end - begin <= enough:
             continue
         gaps = np.diff(times[begin:end])
@@ -139,13 +138,14 @@ def _cases(context: RuleContext) -> pa.Table:
     )
     count = numbers(cases, "log_offset_count")
     is_dropping = numbers(cases, "dropped_ms_count") > 0
-    enough = (count >= enough_rebalances(context, numbers(cases, "member_count_max"))) | is_dropping
+    is_many = count >= enough_rebalances(context, numbers(cases, "member_count_max"))
+    enough = is_many | is_dropping | _is_scaled(context, cases, ~is_many & (count >= context.limit(_LEAST)))
     cases = kept(with_columns(cases, goes_on=_goes_on(context, cases)), enough)
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
     is_new = numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.lately")
     groups = cases["group_id"].to_pylist()
-    usual = _usual_of_scaling(context, groups)
+    usual = usual_of_scaling(context, groups)
     is_usual = np.array([each in usual for each in groups], bool)
     is_unsure = np.array([each in context.once(short_stays) for each in groups], bool)
     levels = level_by(
@@ -168,56 +168,21 @@ def _cases(context: RuleContext) -> pa.Table:
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
 
-def _usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of the given groups that scales, is not known to fall behind anywhere, and rebalances as
-    often as it always did."""
-    unknown = {group: without_end(context, [group]) for group in groups}
-    moved = _last_moves(context, unknown)
-    rows = _rebalances(context)
-    rows = kept(rows, equal(rows, "group_id", *moved))
-    events: dict[str, list[tuple[int, int]]] = {each: [] for each in moved}
-    for row in rows.select(["group_id", "at_timestamp_ms", "member_count"]).to_pylist():
-        if row["at_timestamp_ms"] is not None and row["member_count"]:
-            events[row["group_id"]].append((row["at_timestamp_ms"], row["member_count"]))
-    found = {}
-    for group, changes in events.items():
-        gap, half = as_often_as_ever(at for at, _ in changes), len(changes) // 2
-        sizes = {size for _, size in changes[half:]}
-        places = unknown[group]
-        # Without log ends, the group may have stopped consuming, unless it still commits.
-        works = not places or moved[group] >= sorted(at for at, _ in changes)[half]
-        # If members drop out and return one at a time, the size changes by one.
-        if gap is not None and works and max(sizes) - min(sizes) > 1:
-            behind = "no partition falls behind"
-            if places:
-                behind = f"whether a partition falls behind is unknown: the source lacks {ends_of_logs(places)}"
-            found[group] = (
-                f" That is usual for this group: half of the first {half} of its rebalances in the log"
-                f" came within {length(gap.median_ms)} of the previous one, and later ones at most twice as often. It"
-                f" scales between {min(sizes)} and {max(sizes)} members, and {behind}."
-            )
-    return found
-
-
-def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) -> dict[str, int]:
-    """The groups that fall behind in no partition, apart from the given ones, for which this is unknown. For each, the
-    time at which an offset of the given ones last moved."""
-    progress = context.table("progress")
-    progress = kept(progress, equal(progress, "group_id", *unknown))
-    moved: dict[str, int] = {}
-    behind = set(context.once(short_stays))
-    columns = ["group_id", "topic", "partition", "state", "changed_timestamp_ms"]
-    for group, *place, state, changed_ms in zip(*(progress[name].to_pylist() for name in columns), strict=True):
-        is_unknown = state is None and tuple(place) in unknown[group]
-        moved[group] = max(moved.get(group, 0), (changed_ms or 0) if is_unknown else 0)
-        # A partition whose state is unknown for another reason may also fall behind.
-        if state not in ("ok", "idle") and not is_unknown:
-            behind.add(group)
-    return {group: at_ms for group, at_ms in moved.items() if group not in behind}
+def _is_scaled(context: RuleContext, cases: pa.Table, is_asked: Any) -> Any:
+    """Flags for those of some groups that are scaled up and down again and again: fewer rebalances are enough then."""
+    groups, since = cases["group_id"].to_pylist(), cases["at_timestamp_ms_min"].to_pylist()
+    told = zip(groups, since, is_asked, strict=True)
+    return np.array([bool(asked) and scaling_of(context, group, at) is not None for group, at, asked in told], bool)
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
-    return numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.pause")
+    """Flags for the series that go on: the time since the last rebalance is no longer than `pause`, and not much longer
+    than the time between any two of them."""
+    times = [sorted(each) for each in cases["at_timestamp_ms_list"].to_pylist()]
+    longest = [max((after - before for before, after in pairwise(each)), default=2**40) for each in times]
+    usual = np.maximum(_QUIET * np.array(longest, np.int64), int(context.limit("report.group_settles_within")))
+    quiet = context.at_ms - numbers(cases, "at_timestamp_ms_max")
+    return quiet <= np.minimum(usual, context.limit("endless_rebalances.pause"))
 
 
 def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
@@ -290,7 +255,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         },
         thresholds=context.limits_of(
             "endless_rebalances.pause",
-            "endless_rebalances.least",
+            _LEAST,
             "endless_rebalances.per_member",
             "endless_rebalances.drops",
         ),
@@ -306,7 +271,18 @@ cause. Fewer are enough if the same client times out and comes back again and ag
 finding; a group that often scales, and keeps up, is a note. Without the ends of the logs, [crash_loop](#crash_loop)
 cannot be found: then members that suddenly leave far more often, while an offset does not move, are a finding here.
 Counts are lower bounds.""",
-    tables=("timeline", "groups", "members", "assignments", "current_offsets", "log_ends", "group_lag", "progress"),
+    tables=(
+        "timeline",
+        "groups",
+        "members",
+        "assignments",
+        "current_offsets",
+        "log_ends",
+        "group_lag",
+        "progress",
+        "lag",
+        "checks",
+    ),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "it goes on, and there may be nothing to read",
@@ -345,6 +321,7 @@ Counts are lower bounds.""",
     ),
     causes=CAUSES,
     questions=QUESTIONS,
+    folds=(Folds("too_slow", if_later=True),),
 )
 
 

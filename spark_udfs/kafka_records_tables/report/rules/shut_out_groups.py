@@ -349,6 +349,7 @@ record shows to which client an entry applies. The metadata log is needed.""",
         Folds("endless_rebalances"),
         Folds("group_stands_still"),
         Folds("too_slow"),
+        Folds("group_emptied"),
         Folds("members_unsettled"),
     ),
 )

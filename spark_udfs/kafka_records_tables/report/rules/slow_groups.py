@@ -144,7 +144,7 @@ def _worst(context: RuleContext, rows: pa.Table) -> dict[tuple[str, str], list[i
     return {key: found[key] for key in worst[:MOST_GROUPS]}
 
 
-def _find(context: RuleContext) -> list[Incident]:
+def find(context: RuleContext) -> list[Incident]:
 
     suspects = _suspects(context)
     if not suspects:
@@ -442,7 +442,7 @@ with the five largest backlogs in a topic.""",
         Level.MODERATE: "it reads more",
         Level.NOTE: "it had such a backlog twice before, and caught up",
     },
-    find=_find,
+    find=find,
     listing=Rows("progress", ("state=falling_behind",)),
     causes=(
         THROTTLED_CAUSE,

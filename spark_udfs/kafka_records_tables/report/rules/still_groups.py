@@ -27,6 +27,10 @@ from kafka_records_tables.report.rule_context import (
     places_shown,
     shown,
 )
+from kafka_records_tables.report.rules.gone_processes import CAUSE as GONE
+from kafka_records_tables.report.rules.gone_processes import NAME as PROCESS_GONE
+from kafka_records_tables.report.rules.gone_processes import QUESTION as IS_RUNNING
+from kafka_records_tables.report.rules.gone_processes import weigh_gone
 from kafka_records_tables.report.rules.long_metadata import CAUSE as LONG_METADATA
 from kafka_records_tables.report.rules.long_metadata import NAME as METADATA_TOO_LARGE
 from kafka_records_tables.report.rules.long_metadata import QUESTION, weigh_metadata
@@ -176,9 +180,12 @@ def _incident(
             if moving and each.get("offset") is not None
         ),
     )
+    by_owner = [each for each in members if each["member_id"] in owner_ids]
+    gone = None if moving else weigh_gone(context, group, by_owner, owners, last)
     verdict = Verdict(
         f"The application of {listed(owners)} hangs, fails on the records it has read without leaving, or has paused "
-        "its partitions and does not resume them: it is still a member, so its heartbeats go on.",
+        "its partitions and does not resume them"
+        + (": it is still a member, so its heartbeats go on." if gone is None else "."),
         refuted_by=Evidence(f"{listed(owners)} commits other partitions meanwhile") if left_out else None,
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
@@ -231,10 +238,8 @@ def _incident(
         topics=topics,
         partitions=numbers if len(topics) == 1 else (),
         who=tuple(
-            Actor(what, group, each["member_id"], each["client_id"], each["client_host"])
-            for each in members
-            if each["member_id"] in owner_ids
-        )[:5],
+            Actor(what, group, each["member_id"], each["client_id"], each["client_host"]) for each in by_owner[:5]
+        ),
         since_timestamp_ms=since,
         is_going_on=True,
         scale=({f"records_{'waiting' if long is None else 'without_commit'}": waiting} if is_counted else {})
@@ -251,6 +256,8 @@ def _incident(
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     causes = {"application_hangs": verdict, "partition_left_out": skips}
+    if gone is not None:
+        causes[PROCESS_GONE] = gone
     if long is not None:
         causes[METADATA_TOO_LARGE] = long.verdict
     held = weigh_transactions(context, places)
@@ -337,6 +344,7 @@ than ten such intervals, `after` counts instead.""",
         LONG_METADATA,
         HELD_BACK,
         TIMEOUT_CAUSE,
+        GONE,
         PossibleCause(
             "application_hangs",
             "the application hangs, or has paused all its partitions",
@@ -349,7 +357,7 @@ than ten such intervals, `after` counts instead.""",
         ),
         DOES_NOT_COMMIT,
     ),
-    questions=(QUESTION, IS_HELD, Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
+    questions=(QUESTION, IS_HELD, IS_RUNNING, Question("does_not_commit", "application_hangs", PROCESSES), *QUESTIONS),
     folds=(Folds("never_commits"),),
     thresholds=(
         Threshold(

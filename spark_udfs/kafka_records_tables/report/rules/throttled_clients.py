@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.case_columns import equal, kept
@@ -11,7 +11,7 @@ from kafka_records_tables.report.facts.client_quotas import BYTES, Quota, bytes_
 from kafka_records_tables.report.incident_rule import PossibleCause
 from kafka_records_tables.report.report_parts import Evidence, NextStep
 from kafka_records_tables.report.rule import Question, Verdict
-from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext, length, moment, shown
+from kafka_records_tables.report.rule_context import MINUTE_MS, RuleContext, length, listed, moment, shown
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
@@ -42,6 +42,22 @@ _NEAR: Final = (0.4, 1.6)
 pass, and the record size is a mean."""
 _FAR: Final = 0.2
 """Below this share of a quota, brokers do not throttle."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaVerdict(Verdict):
+    """The verdict about a quota that applies to the clients of a group."""
+
+    quota: Quota | None = None
+    set_by: Evidence | None = None
+    """The record that set the quota."""
+
+    def of_groups(self, groups: Sequence[str], facts: Sequence[Evidence]) -> QuotaVerdict:
+        """The same verdict about several groups, with what speaks for it in all of them."""
+        assert self.quota is not None
+        return replace(
+            self, statement=_statement(self.quota, groups, is_certain=self.is_certain), evidence_for=tuple(facts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +123,14 @@ def _weighed(context: RuleContext, reading: Reading, quota: Quota, size: float |
         evidence_against.append(Evidence("the group kept up while the quota was already set", METADATA))
     if quota.is_of_one_user:
         lacked += (f"the user of its clients: the quota applies only if it is {quota.user}",)
-    who = f"{quota.whose}, {quota.limit}"
-    if_user = " if they have this user" if quota.is_of_one_user else ""
-    verb = "throttles" if is_timely and is_near else "may throttle"
+    is_certain = is_timely and is_near and not quota.is_of_one_user
     every = context.ask_kafka("", "kafka-configs", "--describe", *quota.words)
-    return Verdict(
-        f"A quota {verb} the clients of {shown(reading.group)}{if_user}: {who}"
-        + (f", set at {moment(quota.set_ms)}" if quota.set_ms is not None else "")
-        + f". {_shared(quota)} share it, so more members do not help.",
+    return QuotaVerdict(
+        _statement(quota, [reading.group], is_certain=is_timely and is_near),
         tuple(evidence_for),
         tuple(evidence_against),
         refuted_by=refuted,
-        is_certain=is_timely and is_near and not quota.is_of_one_user,
+        is_certain=is_certain,
         lacked=lacked,
         steps=(
             NextStep(
@@ -127,6 +139,18 @@ def _weighed(context: RuleContext, reading: Reading, quota: Quota, size: float |
                 every.command,
             ),
         ),
+        quota=quota,
+        set_by=at,
+    )
+
+
+def _statement(quota: Quota, groups: Sequence[str], *, is_certain: bool) -> str:
+    verb = "throttles" if is_certain else "may throttle"
+    if_user = " if they have this user" if quota.is_of_one_user else ""
+    set_at = "" if quota.set_ms is None else f", set at {moment(quota.set_ms)}"
+    return (
+        f"A quota {verb} the clients of {listed(groups, 5)}{if_user}: {quota.whose}, {quota.limit}{set_at}. "
+        f"{_shared(quota)} share it, so more members do not help."
     )
 
 

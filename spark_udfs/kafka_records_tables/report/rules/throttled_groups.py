@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kafka_records_tables.report.incident_rule import Incident
 from kafka_records_tables.report.report_parts import Effect, Evidence
 from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, moment, shown
-from kafka_records_tables.report.rules.throttled_clients import THROTTLED
+from kafka_records_tables.report.rules.throttled_clients import THROTTLED, QuotaVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 def by_quota(context: RuleContext, found: Sequence[Incident]) -> list[Incident]:
     """The incidents of groups that read too slowly. Those certainly caused by the same quota become one, which takes
     the position of the first."""
-    of_quotas: dict[Evidence | int, list[Incident]] = {}
+    of_quotas: dict[Evidence | int, list[tuple[Incident, QuotaVerdict | None]]] = {}
     for number, each in enumerate(found):
-        verdict = each.verdicts.get(THROTTLED)
-        # The first evidence of a certain verdict is the record that set the quota.
-        key = verdict.evidence_for[0] if verdict is not None and verdict.is_certain else number
-        of_quotas.setdefault(key, []).append(each)
+        verdict = _certain(each)
+        key = number if verdict is None or verdict.set_by is None else verdict.set_by
+        of_quotas.setdefault(key, []).append((each, verdict))
     return [
-        _of_quota(context, quota, some) if isinstance(quota, Evidence) and len(some) > 1 else some[0]
-        for quota, some in of_quotas.items()
+        each if len(some) == 1 or verdict is None else _of_quota(context, [one for one, _ in some], verdict)
+        for some in of_quotas.values()
+        for each, verdict in some[:1]
     ]
 
 
-def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) -> Incident:
+def _certain(incident: Incident) -> QuotaVerdict | None:
+    verdict = incident.verdicts.get(THROTTLED)
+    return verdict if isinstance(verdict, QuotaVerdict) and verdict.is_certain else None
+
+
+def _of_quota(context: RuleContext, found: Sequence[Incident], verdict: QuotaVerdict) -> Incident:
     """One incident for all groups that a quota throttles. Its effects are what the quota does to each group."""
     findings = [each.finding for each in found]
     worst = max(findings, key=lambda each: (each.level, each.scale["records_waiting"]))
     groups = list(dict.fromkeys(group for each in findings for group in each.group_ids))
     topics = tuple(sorted({topic for each in findings for topic in each.topics}))
     waiting = sum(each.scale["records_waiting"] for each in findings)
-    set_at = "" if quota.timestamp_ms is None else f" since {moment(quota.timestamp_ms)}, when a quota was set"
-    verdict = found[0].verdicts[THROTTLED]
-    told = tuple(
-        item
-        for at, each in enumerate(found)
-        for item in each.verdicts[THROTTLED].evidence_for
-        if at == 0 or item != quota
-    )
+    set_ms = None if verdict.quota is None else verdict.quota.set_ms
+    set_at = "" if set_ms is None else f" since {moment(set_ms)}, when a quota was set"
+    facts = dict.fromkeys(item for each in found for item in each.verdicts[THROTTLED].evidence_for)
     return Incident(
         replace(
             worst,
@@ -62,7 +62,7 @@ def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) 
                 tuple(sorted({part for each in findings for part in each.partitions})) if len(topics) == 1 else ()
             ),
             who=tuple(actor for each in findings for actor in each.who)[:5],
-            since_timestamp_ms=quota.timestamp_ms,
+            since_timestamp_ms=set_ms,
             scale={
                 "records_waiting": waiting,
                 "groups": len(groups),
@@ -85,10 +85,6 @@ def _of_quota(context: RuleContext, quota: Evidence, found: Sequence[Incident]) 
         sum(each.rank for each in found),
         {
             **found[0].verdicts,
-            THROTTLED: replace(
-                verdict,
-                statement=verdict.statement.replace(listed(found[0].finding.group_ids), listed(groups, 5), 1),
-                evidence_for=told[:MOST_EVIDENCE],
-            ),
+            THROTTLED: verdict.of_groups(groups, tuple(facts)[:MOST_EVIDENCE]),
         },
     )

@@ -355,6 +355,7 @@ or running brokers, must show the numbers. Groups of the classic protocol do not
         Folds("endless_rebalances"),
         Folds("group_stands_still"),
         Folds("too_slow"),
+        Folds("group_emptied"),
         Folds("members_unsettled"),
         Folds("partitions_unassigned"),
         Folds("partitions_left_out"),
