@@ -12,7 +12,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
-    """Run the command. Returns the exit status (see `runs.endings.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
+    """Run the command. Returns the exit status (see `console.endings.EXIT_STATUS_HELP`), 130 after Ctrl-C."""
     is_program = arguments is None
     if is_program:
         sys.excepthook = _tell_failure
