@@ -49,7 +49,7 @@ check_java() {
         [ -x "$java" ] || fail "Spark needs Java $JAVA_NEEDED or later, but JAVA_HOME is $JAVA_HOME and has no bin/java: \
 set it to an installed JDK or unset it."
     else
-        java=$(command -v java) || fail "Spark needs Java $JAVA_NEEDED or later, and there is no java on PATH: install a \
+        java=$(command -v java) || fail "Spark needs Java $JAVA_NEEDED or later, but there is no java on PATH: install a \
 JDK or set JAVA_HOME."
     fi
     # The quoted version follows the word "version"; Java 8 and older call themselves 1.8.

@@ -25,8 +25,8 @@ _SHOWN: Final = frozenset(
         *("share.record.lock.duration.ms", "retention.ms", "log.retention.ms"),
     )
 )
-"""The configs that can make brokers refuse records or acknowledgements, and those by which they delete records. The
-values of other configs may be secrets."""
+"""The configs that can make brokers reject records or acknowledgements, or delete records. The values of other configs
+may be secrets."""
 
 TABLE: Final = Table(
     name="config_changes",

@@ -68,9 +68,9 @@ def without_first_reads(
 def without_polls(
     jumps: Sequence[Jump], steps: Mapping[int, Steps], emptied: Iterable[Mapping[str, Any]], times: float
 ) -> list[Jump]:
-    """The jumps of a group over records that were certainly deleted when it came back, without the polls of a backlog,
-    each with what it lost: what exceeds a usual poll, if polls of a backlog follow. A first commit that is no further
-    than the longest of these polls may be a poll of records that were all still there."""
+    """The jumps of a group over records that were certainly deleted before it came back. Polls of a backlog are left
+    out. If they follow a jump, its loss is what exceeds a usual poll. A first commit that is no longer than the longest
+    of these polls may be a poll of records that all still existed."""
     left_ms = sorted(each["at_timestamp_ms"] for each in emptied)
     found = []
     for partition, own in steps.items():

@@ -19,7 +19,7 @@ def merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
 
 
 def within(ranges: Iterable[OffsetRange], first: int, last: int | None = None) -> list[OffsetRange]:
-    """The offsets from `first` on, up to `last` if it is given."""
+    """The offsets from `first` up to `last`, or to the end if `last` is None."""
     return merged((max(each[0], first), each[1] if last is None else min(each[1], last)) for each in ranges)
 
 

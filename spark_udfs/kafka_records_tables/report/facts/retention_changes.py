@@ -1,4 +1,4 @@
-"""How long a topic keeps records, where that is set, and when it was changed."""
+"""How long a topic keeps records, which config sets that, and when it was changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OF_TOPIC: Final = "retention.ms"
 OF_BROKERS: Final = "log.retention.ms"
 _FOR_EVER: Final = 2**63 - 1
-"""The value of a retention that is not limited (-1)."""
+"""The retention in place of -1, which means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +24,32 @@ class RetentionChange:
     """A change of how long a topic keeps records."""
 
     name: str
-    """The config that was changed: the topic's own, or that of all brokers, if the topic has none."""
+    """The name of the changed config: `OF_TOPIC`, or `OF_BROKERS` if the topic has no value of its own."""
     value: str | None
-    """Its value since; None if it was removed."""
+    """Its new value; None if it was removed."""
     value_before: str | None
-    """Its value before; None if it was not set."""
+    """Its old value; None if it was not set."""
     ms: int | None
-    """How long the topic keeps records since; None if that is in the properties file of a broker, or Kafka's
-    default."""
+    """How long the topic keeps records after the change; None if a broker's properties file or Kafka's default
+    decides."""
     before_ms: int | None
-    """The same before the change."""
+    """How long it kept records before the change."""
     at_ms: int | None
     """The time of the change; None if only a checkpoint shows it."""
     log_offset: int
 
 
 def where_set(context: RuleContext, topic: str) -> str:
-    """The config by which a topic keeps records, in words: its own, unless only that of all brokers is known."""
+    """Names, in words, the config that sets the retention of a topic: its own, unless only the brokers' value is
+    known."""
     own = cluster_settings(context).configs.get((config_changes.TOPIC, topic), {})
     is_known = cluster_settings(context).topic_setting(topic, OF_TOPIC) is not None
     return f"{OF_BROKERS} of all brokers" if is_known and OF_TOPIC not in own else OF_TOPIC
 
 
 def retention_changes(context: RuleContext, topic: str) -> list[RetentionChange]:
-    """The changes in the order of the metadata log; empty if they do not lead to the present value, because a topic of
-    this name was deleted meanwhile."""
+    """The changes in the order of the metadata log; empty if they do not lead to the present value, because a topic
+    with this name was deleted in between."""
     if cluster_settings(context).topic_setting(topic, OF_TOPIC) is None:
         return []
     kinds = {(config_changes.TOPIC, topic, OF_TOPIC), (config_changes.BROKER, "", OF_BROKERS)}
@@ -68,7 +69,7 @@ def retention_changes(context: RuleContext, topic: str) -> list[RetentionChange]
 
 
 def retention_at(changes: Sequence[RetentionChange], at_ms: int, present_ms: int | None) -> int | None:
-    """How long a topic kept records at a moment; None if no record shows it."""
+    """How long a topic kept records at some time; None if no record shows it."""
     if not changes:
         return present_ms
     earlier = [each for each in changes if each.at_ms is None or each.at_ms <= at_ms]

@@ -1,4 +1,5 @@
-"""Share groups whose state was initialized again, by the epochs of its snapshots: a table that only the report uses."""
+"""Share groups with a state epoch that rose, because their state was initialized again. Only the report uses this
+table."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Start offsets of share partitions that were altered by request, with what that skipped and repeated: a table that
-only the report uses."""
+"""Start offsets of share partitions that were altered by request, and the offsets skipped or repeated because of that.
+Only the report uses this table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ initialized without a start offset, is a new one.
 
 @dataclass(slots=True)
 class _SharePartition:
-    """A share partition at some point of the log."""
+    """The state of a share partition at some point in the log."""
 
     state_epoch: int
     start: int
@@ -81,7 +81,7 @@ class _SharePartition:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def set_start(self, start: int) -> None:
-        """Set the start offset; the first one after an initialization is where it began."""
+        """Set the start offset, and `began_at` if it is the first one after an initialization."""
         self.start = start
         if self.began_at is None and start != UNDECIDED:
             # If the log does not have the beginning, the group may have begun at any offset.
@@ -101,7 +101,7 @@ class Reader(ShareStateReader):
         super().__init__(context)
         self._known: dict[tuple[str, str, int], _SharePartition] = {}
         self._chains: list[list[dict[str, Any]]] = []
-        """The rows of each share partition, in their order."""
+        """The rows of each share partition, in order."""
 
     def take_state(self, event: Any, batches: Sequence[StateBatch]) -> None:
         known, value = self._known.get(event.key), event.value

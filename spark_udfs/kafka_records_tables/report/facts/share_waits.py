@@ -1,5 +1,5 @@
-"""How long the first unprocessed record of each share partition has held the start offset: a table that only the report
-uses."""
+"""How long the first unprocessed record of each share partition has held the start offset. Only the report uses this
+table."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ lock change nothing in the log (`SharePartition`).
 
 @dataclass(slots=True)
 class _Waits:
-    """What the log shows of a share partition so far."""
+    """The state of a share partition so far."""
 
     first_offset: int = 0
     held_ms: int | None = None
@@ -91,7 +91,7 @@ class Reader(ShareStateReader):
         if start == _UNDECIDED:
             start = before
         if start < before:
-            # Somebody set the start offset back.
+            # The start offset was moved back.
             waits.first_offset, waits.held_ms, waits.held_at = start, None, None
             self._lasts.pop(key, None)
         self._starts[key] = start

@@ -311,7 +311,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
 
 
 def _moments(jumps: list[Jump]) -> int:
-    """The number of moments at which a group jumped: when it comes back, it jumps in all its partitions."""
+    """How many times a group jumped. When it comes back, it jumps in all its partitions at once."""
     times = [each.after.from_ms or 0 for each in jumps]
     return 1 + sum(later - earlier > SECOND_MS for earlier, later in pairwise(times))
 

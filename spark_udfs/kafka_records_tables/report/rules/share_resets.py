@@ -34,14 +34,14 @@ from kafka_records_tables.topics import SHARE_STATE
 
 KIND: Final = "share_offsets_reset"
 _NEAR_MS: Final = 5 * SECOND_MS
-"""The time within which a tool sets the end of a log that it has asked for; clocks of producers may differ too."""
+"""The most time between a tool's request for the end of a log and the change; also allows for producers' clocks."""
 _BACK: Final = "the start offsets of a share group were moved back"
 _GONE: Final = "the start offsets of a share group were moved ahead, past offsets that are not in the logs"
 
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """The start offset of a share partition that was altered, with what is still in the log."""
+    """An altered start offset of a share partition, with the affected offsets that are still in the log."""
 
     row: dict[str, Any]
     topic: str
@@ -75,7 +75,7 @@ def _find(context: RuleContext) -> list[Incident]:
     rows = context.look(TABLE, groups).to_pylist()
     names = {each["topic_id"]: each["topic"] for each in context.table("share_group_topics").to_pylist()}
     lives, ends = member_lives(context, groups), log_ends(context)
-    # A group that members have joined since has another epoch.
+    # The epoch of the group changes when a member joins.
     found: dict[tuple[str, int], list[_Reset]] = {}
     for row in rows:
         topic = row["topic"] or names.get(row["topic_id"]) or row["topic_id"]
@@ -89,7 +89,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 def _reset(row: dict[str, Any], topic: str, ends: LogEnds) -> _Reset:
     place = topic, row["partition"]
-    # A topic that was recreated has other logs.
+    # A topic that was recreated has new logs.
     is_same = ends.topic_id(topic) in (None, row["topic_id"])
     start, end = (ends.start(place), ends.end(place)) if is_same else (None, None)
     last = None if end is None else end - 1
@@ -261,8 +261,8 @@ def _steps(
 
 
 def _back_step(context: RuleContext, group: str, resets: list[_Reset], ends: LogEnds, *, is_empty: bool) -> NextStep:
-    """The step of moving back to the first skipped records. The tool knows only times; the first record at or after
-    the time of the records before is not after the skipped ones."""
+    """The step that moves back to the first skipped records. The tool accepts only times, so the step passes the time
+    of the record before them: the first record at or after that time is not after the skipped ones."""
     topics: dict[str, list[_Reset]] = {}
     for each in resets:
         topics.setdefault(each.topic, []).append(each)

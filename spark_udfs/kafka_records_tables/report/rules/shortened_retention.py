@@ -1,4 +1,4 @@
-"""A retention that somebody has shortened, as the cause of deletions before a group read the records."""
+"""Records that were deleted before a group read them, because somebody had shortened the retention."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CAUSE: Final = PossibleCause(
     "before it without a jump",
 )
 _DEFAULT_MS: Final = 7 * DAY_MS
-"""Kafka's default of `log.retention.hours`, if no record shows another value."""
+"""Kafka's default for `log.retention.hours`, used if no record shows another value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class _Shortened:
     keeps_ms: int
     at_ms: int
     waited_ms: int | None
-    """The longest time between two commits of a partition before the change, if it was longer than records are kept
-    since; otherwise None."""
+    """The longest time between two commits of a partition before the change, if it exceeds the new retention; otherwise
+    None."""
 
 
 def _shortened(context: RuleContext, group: str, topic: str, jumps: Sequence[Jump]) -> _Shortened | None:
@@ -61,7 +61,7 @@ def _shortened(context: RuleContext, group: str, topic: str, jumps: Sequence[Jum
     ):
         # The topic was created with this retention.
         return None
-    # The pause before the first jump is about as long as usual: a change that is older has had no effect.
+    # The pause before the first jump is about as long as usual, so an older change had no effect.
     if not left_ms - max(change.ms, back_ms - left_ms) <= at_ms <= back_ms:
         return None
     waits = [
@@ -78,8 +78,8 @@ def _shortened(context: RuleContext, group: str, topic: str, jumps: Sequence[Jum
 def with_changed_retention(
     context: RuleContext, group: str, topic: str, jumps: Sequence[Jump], incident: Incident
 ) -> Incident:
-    """An incident about deletions, with the change of the retention that preceded them, if there is one. A change after
-    which the group lost records for the first time is its beginning."""
+    """Add a change of the retention, if one came before the deletions, to the incident. If the group lost no records
+    before the change, the incident begins with it."""
     found = _shortened(context, group, topic, jumps)
     if found is None:
         return incident

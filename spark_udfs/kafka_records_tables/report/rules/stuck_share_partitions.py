@@ -1,4 +1,4 @@
-"""Share partitions that stand still although members are there and records wait."""
+"""Share partitions that make no progress although the group has members and records are waiting."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _HELD, _AGAIN, _HANG, _UNASSIGNED = "record_held", "record_delivered_again", "wo
 _LIMIT: Final = "share.partition.max.record.locks"
 _ISOLATION: Final = "share.isolation.level"
 _DEFAULT_LIMIT: Final = 2000
-"""`group.share.partition.max.record.locks`, if no record sets it."""
+"""The default of `group.share.partition.max.record.locks`, used if no record sets it."""
 _LOCKS: Final = 2
-"""A lock has been renewed if a record is held for this many times its duration."""
+"""If a record is held for this many lock durations, its lock has been renewed."""
 _TIMES: Final = 3
-"""A record is held for unusually long from this many times the longest earlier hold in the group's log."""
+"""A hold is unusually long if it is this many times as long as the longest earlier one in the group's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The records in flight of a share partition, as its state shows them."""
+    """The records in flight in a share partition, according to its state."""
 
     first: int
     """The first offset that is not processed."""
@@ -87,7 +87,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class _Stuck:
-    """A share partition that stands still."""
+    """A share partition that makes no progress."""
 
     partition: int
     window: _Window
@@ -97,11 +97,11 @@ class _Stuck:
     """The number of records that were not delivered."""
     is_full: bool
     per_second: float | None
-    """How many records are written per second since it stands still; None if unknown."""
+    """The number of records written per second since it stopped; None if unknown."""
 
     @property
     def is_held(self) -> bool:
-        """Whether the first record is all that holds the start offset: records after it are processed."""
+        """Whether only the first record holds the start offset, because records after it are processed."""
         return self.window.processed > 0
 
     @property
@@ -120,7 +120,7 @@ class _Limits:
     lock: str
     """The duration of a lock, with the name of its config."""
     is_committed_only: bool
-    """Whether it reads only what transactions have committed."""
+    """Whether it reads only committed records."""
 
 
 def _find(context: RuleContext) -> list[Incident]:
@@ -145,13 +145,13 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _suspects(context: RuleContext) -> pa.Table:
-    """Share partitions of groups with members where at least `records` records wait, most first."""
+    """Share partitions with at least `records` waiting records, in groups with members; most records first."""
     groups = without_old_copies(context, context.table("groups"))
     members = kept(groups, equal(groups, "group_kind", "share"), pc.greater(groups["member_count"], 0))
     rows = context.table("share_partitions")
     rows = kept(rows, equal(rows, "group_id", *members["group_id"].to_pylist()))
     rows = lagging(rows, context.table("log_ends"))
-    # The number that Kafka calls lag includes records before a start offset that has moved since the last snapshot.
+    # Kafka's lag includes records before a start offset that has moved since the last snapshot.
     processed = numbers(rows, "acknowledged_count") + numbers(rows, "archived_count") - numbers(rows, "done")
     waiting = numbers(rows, "lag", -1) - processed.clip(0)
     rows = rows.append_column("waiting", pa.array(waiting))
@@ -171,27 +171,27 @@ def _limits(context: RuleContext, group: str) -> _Limits:
 
 
 def _stuck(context: RuleContext, row: Mapping[str, Any], waits: Mapping[str, Any], longest_ms: int) -> _Stuck | None:
-    """A share partition, if it stands still for longer than usual; otherwise None."""
+    """A share partition, if it has made no progress for longer than usual; otherwise None."""
     limits, at_ms = _limits(context, row["group_id"]), context.at_ms
     window = _Window.of(row["start_offset"], row["batches"] or ())
     least = max(context.limit(f"{KIND}.after"), _LOCKS * limits.lock_ms)
     is_full = window.processed > 0 and window.size >= limits.records
     quiet = at_ms - waits["changed_ms"]
     if window.processed and (waits["held_ms"] is None or waits["first_offset"] != window.first):
-        # The log does not show since when.
+        # The log does not show when the wait began.
         return None
     if is_full:
         if at_ms - waits["held_ms"] < max(least, _TIMES * longest_ms) or quiet < limits.lock_ms:
             return None
     elif limits.is_committed_only or waits["changes"] <= LEAST:
-        # Open transactions may hold back what waits; or it is unknown how long the group usually takes.
+        # Open transactions may hold back the waiting records, or the group's usual time is unknown.
         return None
     elif quiet < max(least, STOP * waits["longest_pause_ms"]):
         return None
     ends = ends_of_topic(context, row["group_id"], row["topic"])
     place = row["topic"], row["partition"]
     if not is_full and (ends.end_at(place, at_ms - least) or 0) <= window.last + 1:
-        # What waits was written a short time ago.
+        # The waiting records were written only recently.
         return None
     waiting = known_ends(context)[place] - window.last - 1
     if waiting < context.limit(f"{KIND}.records"):
@@ -286,7 +286,7 @@ def _incident(context: RuleContext, group: str, topic: str, topic_id: str, stuck
 
 
 def _goes_on(context: RuleContext, group: str, topic_id: str, stuck: list[int]) -> bool:
-    """Whether the state of another partition of the topic changed after those that stand still."""
+    """Whether the state of another partition of the topic changed after these partitions stopped."""
     rows = context.look(TABLE, (group,))
     rows = kept(rows, equal(rows, "topic_id", topic_id))
     times = dict(zip(rows["partition"].to_pylist(), rows["changed_ms"].to_pylist(), strict=True))

@@ -176,7 +176,7 @@ def with_timeouts(context: RuleContext, group: str, stuck: Sequence[StuckPartiti
 
 
 def weigh_timeouts(context: RuleContext, group: str, places: Iterable[Place]) -> Verdict | None:
-    """Weighs whether a group has stopped because its transactions time out; None if they do not. An application may
+    """Judges whether a group has stopped because its transactions time out; None if they do not. An application may
     replace only its producer and read the same records again, so that its members stay."""
     found = _of_group(context, group, places)
     if found is None or len(found.times) < _LEAST:
