@@ -183,7 +183,7 @@ def test_a_group_whose_earlier_records_are_gone_may_have_had_members(tmp_path: P
     (found,) = [each for each in read_report(tmp_path, processes=1).findings if each.kind == "offsets_from_elsewhere"]
     causes = [each.name for each in found.causes]
     assert causes == (["another_cluster", "log_truncated"] if is_cleaned else ["another_cluster"])
-    assert ("no consumer has read so far" in found.problem) is not is_cleaned
+    assert ("no consumer has read that far" in found.problem) is not is_cleaned
     assert bool(found.lacked) is is_cleaned
 
     (rule,) = [each for each in RULES if each.kind == "offsets_beyond_end"]
