@@ -112,8 +112,8 @@ def test_missing_share_state_may_be_in_a_missing_log(is_there: bool) -> None:
         "group_id": "g",
         "topic": "queue",
         "partition": 0,
-        "detail": "the group lists partition 0 of topic 'queue' as initialized, but it has no state: reading is "
-        "refused",
+        "detail": "the group lists partition 0 of topic 'queue' as initialized, but it has no state: reads of it are "
+        "rejected",
         "log_timestamp_ms": END_MS - HOUR,
     }
     ends = [_end(1, 5, SHARE_STATE), *([_end(0, 5, SHARE_STATE)] if is_there else [])]
@@ -124,7 +124,7 @@ def test_missing_share_state_may_be_in_a_missing_log(is_there: bool) -> None:
             'No state was found for 1 share partition of the group "g": __share_group_state-0 is not in the source: '
             "the state may be there."
         )
-        assert "refused" not in found.evidence[0].shows
+        assert "rejected" not in found.evidence[0].shows
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -325,7 +325,7 @@ _NOT_LOADED: Final = {
 """The impact, by the topic of the log that cannot be loaded."""
 
 
-_NO_STATE: Final = ", and it has no state"
+_NO_STATE: Final = ", but it has no state"
 
 
 _MORE_TABLES: Final = {"coordinator_cannot_load": ("groups",), "share_state_broken": ("log_ends",)}
