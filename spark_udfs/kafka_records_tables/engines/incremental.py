@@ -178,7 +178,7 @@ class IncrementalTable:
     def _gone_on(
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int, hole: int | None = None
     ) -> tuple[LogState, pa.RecordBatch]:
-        """The same for rows in log order. Their markers end nothing at or before the `hole`."""
+        """Continue a partition with rows in log order. Their markers end nothing at or before the `hole`."""
         table = self.request.table
         if table.reader.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)

@@ -126,7 +126,7 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
 
 
 def places_of(changes: Mapping[str, Any]) -> list[Place]:
-    """The partitions in a detail of an assignment change, which lists them by topic."""
+    """The partitions in the detail of an assignment change, by topic."""
     lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))
     return [(topic, number) for topic, partitions in lists for number in partitions]
 

@@ -56,7 +56,7 @@ class NewTopic:
     handled_before: float
     """Records per second of all topics that the group handled before it got the topic."""
     handled: float
-    """The same since the backlog began to grow."""
+    """Records per second of all topics that the group has handled since the backlog began to grow."""
     written: float
     """Records per second that have been written to the topic since."""
     written_to_others: float

@@ -1,4 +1,5 @@
-"""The partitions of tasks in streams groups, whose records assign tasks of subtopologies to members."""
+"""The partitions that tasks of streams groups read. Records of such a group assign tasks, not partitions, to
+members."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def sources_of_group(context: RuleContext, group: str) -> Sources:
 
 
 def with_topics(changes: Mapping[str, Any], sources: Sources) -> Mapping[str, Any]:
-    """A change of an assignment by topic, if it is one of active tasks whose source topics are known. A task reads the
+    """A change of an assignment by topic, if it concerns active tasks with known source topics. A task reads the
     partitions with its number."""
     if not sources:
         return changes

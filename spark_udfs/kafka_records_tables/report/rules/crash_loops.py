@@ -144,8 +144,8 @@ def _is_internal(group: str, topic: str) -> bool:
 
 
 def _tried_by_all(stuck: list[StuckPartition], group: str) -> list[StuckPartition]:
-    """The partitions that may have the record: all members that left have had them. The first partition, if there is
-    none such."""
+    """The partitions that may have the record, because all members that left had been assigned them; the first
+    partition if there are none."""
     tries = [{each.member_id for each in place.attempts} for place in stuck]
     every: set[str] = set().union(*tries)
     found = [place for place, members in zip(stuck, tries, strict=True) if members == every]
@@ -211,7 +211,7 @@ def _incident(
     others: int,
     unknown: list[tuple[Place, int]],
 ) -> Incident:
-    """`among` is the number of partitions, the first ones, that may have the record if others move."""
+    """If others move, only the first `among` partitions may have the record."""
     first = stuck[0]
     tries = first.attempts
     stays = [each for each in map(stopped_quickly, tries) if each is not None]

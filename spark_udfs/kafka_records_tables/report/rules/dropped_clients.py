@@ -58,7 +58,7 @@ def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> 
 
 
 def _are_back(departed: Departures) -> bool:
-    """Whether most of the clients that left joined again, each while another one was there."""
+    """Whether most of the clients that left joined again while another client was a member."""
     times = sorted((each.life.left_ms or 0, each.back_ms) for each in departed.every)
     alone = [
         left_ms for left_ms, back_ms in times if any(left_ms < other <= left_ms + (back_ms or 0) for other, _ in times)

@@ -1,4 +1,4 @@
-"""Groups that kept up with their topics until their last member left, and that nobody has started again."""
+"""Groups that kept up with their topics until their last member left, and were not started again."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
 KIND: Final = "group_emptied"
 _STOPPED, _DIED = "members_stopped", "processes_died"
 _LEAST_COMMITS: Final = 5
-"""The number of moments with commits that show whether a group keeps up."""
+"""The number of times with commits that are needed to see whether a group keeps up."""
 _MOST_LOOKED_AT: Final = 50
 _LATE: Final = 10
-"""A group keeps up if, at half of its commits, no record had waited for longer than this part of its life."""
+"""A group keeps up if, at half of its commits, no record had waited longer than this share of the group's life."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Emptied:
-    """A group that was at work and has no members."""
+    """A group that was working and has no members now."""
 
     group: str
     lives: Sequence[MemberLife]
@@ -68,7 +68,7 @@ class _Emptied:
     joined_ms: int
     """When its first known member joined."""
     lags: Sequence[Mapping[str, Any]]
-    """The rows of `lag` of partitions with records that wait."""
+    """The rows of `lag` for partitions with waiting records."""
     left: Departures
 
     @property
@@ -81,7 +81,7 @@ class _Emptied:
 
     @property
     def last_ones(self) -> list[MemberLife]:
-        """The members that were there shortly before the group was empty."""
+        """The members that the group had shortly before it became empty."""
         return [each for each in self.lives if (each.left_ms or 0) > self.at_ms - MINUTE_MS]
 
 
@@ -91,8 +91,8 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _suspects(context: RuleContext) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
-    """The groups that have had no members for some time, when each was empty, and their partitions with records that
-    wait. Those with the most come first."""
+    """The groups that have had no members for some time, with the time at which each became empty and its partitions
+    with waiting records. Groups with the most waiting records come first."""
     groups = without_old_copies(context, context.table("groups"))
     groups = kept(groups, pc.equal(groups["member_count"], 0), pc.not_equal(groups["group_kind"], "share"))
     there = set(groups["group_id"].to_pylist())
@@ -110,8 +110,8 @@ def _suspects(context: RuleContext) -> list[tuple[str, int, list[Mapping[str, An
 
 
 def _emptied(context: RuleContext, group: str, at_ms: int, lags: list[Mapping[str, Any]]) -> _Emptied | None:
-    """The case of a group; None if it is a job that comes and goes, if another group continues its work, or if what
-    waits has been there since before."""
+    """The case of a group; None if the group is a job that starts and ends regularly, if another group continues its
+    work, or if the records were waiting before it became empty."""
     lives = member_lives(context, [group]).get(group, [])
     joined = [each.joined_ms for each in lives if each.joined_ms is not None]
     if not joined or may_return(context, lives) or RANDOM in pattern_of(group):
@@ -138,8 +138,8 @@ def _expires(context: RuleContext, group: str, lived_ms: int) -> bool:
 
 
 def _continues(context: RuleContext, group: str, lives: Sequence[MemberLife], at_ms: int) -> bool:
-    """Whether another group with members reads the same topics with clients of the same application, and began late in
-    the life of this one or after it: a deployment beside the old one."""
+    """Whether this group was replaced by another deployment: a group with members that reads the same topics with
+    clients of the same application, and began late in the life of this one or after it."""
     topics = {topic for each in lives for topic in each.topics}
     members = context.table("members")
     others = set(kept(members, pc.not_equal(members["group_id"], group))["group_id"].to_pylist())
@@ -155,7 +155,7 @@ def _continues(context: RuleContext, group: str, lives: Sequence[MemberLife], at
 
 
 def _goes_on(context: RuleContext, ends: LogEnds, lags: Sequence[Mapping[str, Any]], topic: str, at_ms: int) -> bool:
-    """Whether records were written to the topic until long after the group was empty."""
+    """Whether records were still written to the topic long after the group became empty."""
     latest = [
         last[1]
         for each in lags
@@ -165,8 +165,8 @@ def _goes_on(context: RuleContext, ends: LogEnds, lags: Sequence[Mapping[str, An
 
 
 def _kept_up(ends: LogEnds, spans: Mapping[Place, Sequence[Span]], topic: str, lived_ms: int) -> bool:
-    """Whether at half of the group's commits no record of the topic had waited for long, unlike those of a job, which
-    reads what has gathered and ends."""
+    """Whether, at half of the group's commits, no record of the topic had waited for long. A job differs: it reads the
+    records that have accumulated, and ends."""
     places = [place for place in spans if place[0] == topic]
     if not places:
         return False
@@ -179,7 +179,7 @@ def _kept_up(ends: LogEnds, spans: Mapping[Place, Sequence[Span]], topic: str, l
         end = ends.end_at(place, each.from_ms)
         if end is None or each.from_ms is None:
             continue
-        # If the time at which its first unread record was written is unknown, that was long ago.
+        # If it is unknown when the first unread record was written, that was long ago.
         written_ms = ends.written_ms(place, each.offset) if end > each.offset else each.from_ms
         waits.append(lived_ms if written_ms is None else max(0, each.from_ms - written_ms))
     if len(waits) < _LEAST_COMMITS:

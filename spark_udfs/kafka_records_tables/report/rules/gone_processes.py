@@ -1,4 +1,4 @@
-"""A process that has ended while its group still has it as a member, as a cause of partitions that nobody reads."""
+"""A process that has ended although its group still lists it as a member: a cause of unread partitions."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ QUESTION: Final = Question(NAME, "application_hangs", "Is the process of this me
 _SESSION_MS: Final = 45_000
 """The default session timeout of brokers and clients since Kafka 3.0."""
 _STATIC_LEAVE: Final = -2
-"""The member epoch of a static member that has left for a while
+"""The member epoch of a static member that has left temporarily
 (`ConsumerGroupHeartbeatRequest.LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
 
 
 def weigh_gone(
     context: RuleContext, group: str, owners: Sequence[Mapping[str, Any]], names: Sequence[str], last_ms: int
 ) -> Verdict | None:
-    """Weighs whether the processes of members (rows of `members`, with their names) have ended, if these have committed
-    nothing since `last_ms`. None if their session timeout is over, because their heartbeats go on then."""
+    """Judges whether the processes of members (rows of `members`, with their names) have ended, if they have committed
+    nothing since `last_ms`. None if their session timeout has passed, because they still send heartbeats then."""
     if not owners or not last_ms:
         return None
     timeout = max(

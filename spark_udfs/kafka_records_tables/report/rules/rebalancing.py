@@ -47,7 +47,7 @@ from kafka_records_tables.topics import OFFSETS
 
 _LEAST: Final = "endless_rebalances.least"
 _QUIET: Final = 3
-"""A series is over after this many times the longest time between two of its rebalances."""
+"""A series has ended after this many times the longest time between two of its rebalances."""
 
 
 def _runs(context: RuleContext) -> pa.Table:
@@ -169,15 +169,15 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _is_scaled(context: RuleContext, cases: pa.Table, is_asked: Any) -> Any:
-    """Flags for those of some groups that are scaled up and down again and again: fewer rebalances are enough then."""
+    """Flags groups that are scaled up and down again and again, because fewer rebalances are enough for them."""
     groups, since = cases["group_id"].to_pylist(), cases["at_timestamp_ms_min"].to_pylist()
     told = zip(groups, since, is_asked, strict=True)
     return np.array([bool(asked) and scaling_of(context, group, at) is not None for group, at, asked in told], bool)
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
-    """Flags for the series that go on: the time since the last rebalance is no longer than `pause`, and not much longer
-    than the time between any two of them."""
+    """Flags series that are still going on: the time since the last rebalance is at most `pause`, and not much longer
+    than the longest time between two rebalances."""
     times = [sorted(each) for each in cases["at_timestamp_ms_list"].to_pylist()]
     longest = [max((after - before for before, after in pairwise(each)), default=2**40) for each in times]
     usual = np.maximum(_QUIET * np.array(longest, np.int64), int(context.limit("report.group_settles_within")))

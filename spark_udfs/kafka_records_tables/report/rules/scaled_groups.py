@@ -1,4 +1,4 @@
-"""Groups that are scaled up and down again and again, as a cause of rebalances."""
+"""Rebalances that happen because a group is scaled up and down again and again."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.facts.group_facts import MemberLife
 
 _AT_ONCE_MS: Final = 2 * SECOND_MS
-"""Members that leave within this time of the one before leave together."""
+"""Members leave together if each leaves within this time after the previous one."""
 _LEAST: Final = 3
-"""The number of times at which several members left."""
+"""The minimum number of times at which several members left together."""
 _MOST_OF: Final = 0.6
-"""The share of departures that were several at once."""
+"""The minimum share of departures in which several members left together."""
 _EAGER: Final = ("range", "roundrobin", "sticky")
 """Assignors that take all partitions from all members in each rebalance (`RebalanceProtocol.EAGER`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How a group was scaled since a given moment."""
+    """How a group has been scaled since a given time."""
 
     times: int
-    """How often several members left at once."""
+    """How often several members left together."""
     first: MemberLife
     stayed: int
     least: int
@@ -40,8 +40,8 @@ class Scaling:
 
 
 def scaling_of(context: RuleContext, group: str, since_ms: int) -> Scaling | None:
-    """The scaling of a group since a moment; None if members did not leave several at once, again and again, by
-    themselves and while others stayed."""
+    """The scaling of a group since a given time; None unless several members repeatedly left together, by themselves
+    and while others stayed."""
     lives = member_lives(context, [group]).get(group, [])
     left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since_ms]
     first_ms = min((each.left_ms or 0 for each in left), default=0)
@@ -59,7 +59,7 @@ def scaling_of(context: RuleContext, group: str, since_ms: int) -> Scaling | Non
 
 
 def _together(left: Sequence[MemberLife]) -> list[list[MemberLife]]:
-    """Departures, those that follow each other closely in one list."""
+    """Departures, grouped into lists of those that follow each other closely."""
     found: list[list[MemberLife]] = []
     for each in sorted(left, key=lambda life: life.left_ms or 0):
         if found and (each.left_ms or 0) - (found[-1][-1].left_ms or 0) <= _AT_ONCE_MS:

@@ -53,7 +53,7 @@ class QuotaVerdict(Verdict):
     """The record that set the quota."""
 
     def of_groups(self, groups: Sequence[str], facts: Sequence[Evidence]) -> QuotaVerdict:
-        """The same verdict about several groups, with what speaks for it in all of them."""
+        """The same verdict about several groups, with the evidence from all of them."""
         assert self.quota is not None
         return replace(
             self, statement=_statement(self.quota, groups, is_certain=self.is_certain), evidence_for=tuple(facts)

@@ -1,4 +1,4 @@
-"""Groups that scale as often as they always did, and keep up."""
+"""Groups that keep up, and scale as often as before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka_records_tables.tables.words.timeline_words import UNCHANGED
 
 
 def rebalances(context: RuleContext) -> pa.Table:
-    """Epoch changes, without those that give no member a new target."""
+    """Epoch changes that give some member a new target."""
     rows = context.table("timeline")
     return kept(
         rows, equal(rows, "event", "epoch"), pc.invert(pc.match_substring(rows["detail"], f'"target": "{UNCHANGED}"'))
@@ -26,8 +26,8 @@ def rebalances(context: RuleContext) -> pa.Table:
 
 
 def usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
-    """A sentence about each of the given groups that scales, is not known to fall behind anywhere, and rebalances as
-    often as it always did."""
+    """A sentence about each given group that scales, is not known to fall behind anywhere, and rebalances as often as
+    before."""
     slow = {group for each in context.once(find_slow) for group in each.finding.group_ids}
     unknown = {group: without_end(context, [group]) for group in groups if group not in slow}
     moved = _last_moves(context, unknown)
@@ -58,8 +58,8 @@ def usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
 
 
 def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) -> dict[str, int]:
-    """The groups that fall behind in no partition, apart from the given ones, for which this is unknown. For each, the
-    time at which an offset of the given ones last moved."""
+    """The groups that do not fall behind in any partition, except in given partitions, where this is unknown. For each
+    group, the time at which its offset in one of these last moved."""
     progress = context.table("progress")
     progress = kept(progress, equal(progress, "group_id", *unknown))
     moved: dict[str, int] = {}

@@ -132,7 +132,7 @@ class Logs:
         )
 
     def of_commits(self, some: slice) -> Logs:
-        """The same for some of the commits."""
+        """The same logs, restricted to some of the commits."""
         found, left = copy(self), self.left
         found.of_commit, found.row = self.of_commit[some], self.row[some]
         found.stable, found.end = self.stable[some], self.end[some]
