@@ -299,7 +299,7 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"x\n", "it has no field column group_id (required: group_id, topic, partition, offset)"),
+        (b"x\n", "it has no column group_id (required: group_id, topic, partition, offset)"),
         (b"{}\n", "line 1: it has no field group_id (required: group_id, topic, partition, offset)"),
         (
             b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n',

@@ -77,7 +77,7 @@ class TestFoldersAndJars:
         (tmp_path / "text.jar").write_text("no jar", encoding="utf-8")
         other = jar(tmp_path / "other-1.jar")
         assert "no specs in this folder or below" in unusable(str(tmp_path / "empty"), "")
-        assert "is not a jar; give a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
+        assert ": not a jar; give a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
         assert f"{other}: contains no specs. Kafka's are in common/message of" in unusable(str(other), "")
 
     def test_specs_that_are_refused_are_called_by_the_name_of_the_jar(self, tmp_path: Path) -> None:
