@@ -178,7 +178,7 @@ class Cluster:
         name = self._address_text(address)
         if self.session.is_over:
             why = self.session.last_failure(name)
-            over = f"{self.session.limit} is over"
+            over = f"{self.session.limit} has passed"
             raise ConnectionLost(name, f"was not asked, because {over}" if why is None else f"{why}, and {over}")
         patience = self.config.patience_ms / 1000
         if may_be_short and self.session.is_silent(name, patience):
