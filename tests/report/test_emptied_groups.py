@@ -59,7 +59,7 @@ def test_a_group_that_kept_up_and_has_no_members(
     assert (found.since_timestamp_ms, found.is_going_on) == (_STOPPED, True)
     assert found.causes[0].name == cause
     assert len(found.causes) == 1
-    # Ten records a second for each of four partitions, since the last commit.
+    # Ten records per second in each of four partitions, since the last commit.
     assert found.scale["records_waiting"] == pytest.approx(40 * (300 + silent_ms / 1000), rel=0.05)
     assert len(found.who) == members
 
