@@ -206,7 +206,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         ),
         (
             spec(commonStructs={"name": "Foo", "versions": "0+"}),
-            "commonStructs.name: a struct cannot have the name of its message",
+            "commonStructs.name: a struct cannot have the same name as its message",
         ),
     ],
 )
@@ -275,7 +275,7 @@ def test_message_rules(text: str, problem: str) -> None:
             "tag: must be a whole number between -2147483648 and 2147483647, found the number 2147483648",
         ),
         (field(mapKey=True), "mapKey: is allowed only in elements of an array, not in fields of the message itself"),
-        (field(type_="Foo"), "type: a struct cannot have the name of its message"),
+        (field(type_="Foo"), "type: a struct cannot have the same name as its message"),
         (
             field(type_="Bar", versions="3+"),
             "versions: the struct Bar would exist in no version: the field has versions 3+, but Foo around it has 0-2",

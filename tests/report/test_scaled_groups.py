@@ -10,6 +10,7 @@ from kafka_records_tables.report.facts.group_facts import member_lives
 from kafka_records_tables.report.facts.streams_tasks import with_topics
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.rules.scaled_groups import scaling_of
 from tests.report.classic_lives import ClassicLife
 from tests.report.made_up_cluster import MINUTE, SECOND, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
@@ -74,6 +75,32 @@ def test_members_that_time_out_in_turns(tmp_path: Path, quiet_ms: int) -> None:
     assert (found.level, found.is_going_on) == ((Level.LOW, False) if is_over else (Level.HIGH, True))
     assert found.since_timestamp_ms == first + 8 * SECOND
     assert found.causes[0].name == "members_freeze"
+
+
+@pytest.mark.parametrize("takes_over", [True, False], ids=["one after another", "at once"])
+def test_members_that_die_of_one_partition_are_not_scaled(takes_over: bool) -> None:
+    """Two of three members leave within a second, five times. If each took over a partition from the previous one, the
+    record in it may be the cause."""
+    rows: list[dict[str, object]] = []
+
+    def event(at_ms: int, event: str, member: str, detail: str = "{}") -> None:
+        place = {"group_id": "g", "group_kind": "consumer", "log_partition": 0, "sequence": 0, "log_offset": len(rows)}
+        rows.append({**place, "event": event, "member_id": member, "detail": detail, "at_timestamp_ms": at_ms})
+
+    event(0, "member_joined", "a", '{"client_id": "a"}')
+    for number in range(5):
+        at_ms = (1 + number) * MINUTE
+        for client in ("b", "c"):
+            event(at_ms, "member_joined", f"{client}{number}", f'{{"client_id": "{client}"}}')
+        event(at_ms + 1, "assignment_changed", f"b{number}", '{"gained": {"orders": [0]}}')
+        event(at_ms + 9 * SECOND, "member_left", f"b{number}")
+        if takes_over:
+            event(at_ms + 9 * SECOND, "assignment_changed", f"c{number}", '{"gained": {"orders": [0]}}')
+        event(at_ms + 9 * SECOND + 500, "member_left", f"c{number}")
+    found = scaling_of(_context({"offset_commits": []}, timeline=rows), "g", 0)
+    assert (found is None) == takes_over
+    if found is not None:
+        assert (found.times, found.stayed, found.least, found.most) == (5, 1, 1, 3)
 
 
 def test_tasks_of_streams_groups_are_partitions_of_their_sources() -> None:

@@ -199,5 +199,5 @@ def test_every_answer_asks_anew() -> None:
             broker.answers[LIST_GROUPS] = lambda asked, listed=listed: groups(*listed)  # type: ignore[misc]
             assert read_table("groups", source).table["group_id"].to_pylist() == listed
         assert repr(source) == f"LiveRequests('{broker.address}')"
-        with pytest.raises(LogSourceError, match="requests return no records of __consumer_offsets"):
+        with pytest.raises(LogSourceError, match="requests to coordinators return no records of __consumer_offsets"):
             source.partitions("__consumer_offsets")

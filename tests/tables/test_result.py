@@ -176,7 +176,7 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"group": ["g", 3]}, "group must be a string or a list of strings, but 3 is not"),
         ({"columns": 3}, "columns must be a list of names, not 3"),
         ({"columns": [3]}, "columns must be a list of names, but 3 is not"),
-        ({"columns": []}, "no column is requested; groups has group_id, "),
+        ({"columns": []}, "no columns were requested; groups has group_id, "),
         ({"topic": ["t"]}, "topic must be a string, not ['t']"),
         ({"package": 3}, "package must be a string, not 3"),
         ({"package": "nope.nope"}, "there is no package 'nope.nope': "),

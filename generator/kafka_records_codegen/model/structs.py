@@ -62,7 +62,7 @@ class _Registry:
         if not struct.is_sound("name"):
             return
         if struct.name == self._message.name:
-            struct.report("name", "a struct cannot have the name of its message")
+            struct.report("name", "a struct cannot have the same name as its message")
         elif struct.name in self._common:
             struct.report("name", f"the common struct {struct.name} is defined twice")
         else:
@@ -77,7 +77,7 @@ class _Registry:
                 continue
             name = field.type.base
             if name == self._message.name:
-                field.report("type", "a struct cannot have the name of its message")
+                field.report("type", "a struct cannot have the same name as its message")
             elif name in self._common:
                 if field.fields:
                     field.report("fields", f"{name} is a common struct; its fields belong only in commonStructs")

@@ -223,7 +223,9 @@ class LiveRequests(LiveBrokers):
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """Always raises LogSourceError, because requests return no records."""
-        raise LogSourceError(self.name, f"requests return no records of {topic}: read its log with LiveBrokers")
+        raise LogSourceError(
+            self.name, f"requests to coordinators return no records of {topic}: read its log with LiveBrokers"
+        )
 
     def coordinator_answers(self) -> CoordinatorAnswers:
         """The coordinators' answers from now on, for one result."""

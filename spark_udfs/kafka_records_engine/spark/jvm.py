@@ -67,7 +67,7 @@ def catalog_name(package: str) -> str:
 
 
 def checked_engine(engine: str | None) -> Engine | None:
-    """`engine`, if it is valid. Raises ValueError for any other text."""
+    """`engine`, if it is valid. Raises ValueError for any other value."""
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"engine must be 'jvm', 'python' or None, not {engine!r}")
     return cast("Engine | None", engine)

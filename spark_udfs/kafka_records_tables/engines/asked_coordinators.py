@@ -52,7 +52,7 @@ class AskedCoordinators:
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
         """Always raises LogSourceError, because there are no raw rows."""
-        raise LogSourceError(self.topic, "requests return no records: read the logs with LiveBrokers")
+        raise LogSourceError(self.topic, "requests to coordinators return no records: read the logs with LiveBrokers")
 
 
 def asked_coordinators(source: object) -> AskedCoordinators | None:

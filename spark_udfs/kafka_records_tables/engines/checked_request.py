@@ -120,7 +120,7 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
         return list(table.names)
     chosen = arguments.names("columns", columns)
     if not chosen:
-        raise ValueError(f"no column is requested; {table.name} has {', '.join(table.names)}")
+        raise ValueError(f"no columns were requested; {table.name} has {', '.join(table.names)}")
     check_columns(table.name, chosen, table.names)
     for name in chosen:
         if chosen.count(name) > 1:

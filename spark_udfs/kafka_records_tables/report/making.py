@@ -109,7 +109,7 @@ def read_report(
     diff: Report | Path | str | None = None,
     state: State | None = None,
 ) -> Report:
-    """Find the problems in the topics of the coordinators: findings, the worst first, with the tables they come from.
+    """Find the problems in the topics of the coordinators: findings, worst first, with the tables they come from.
 
     Parameters
     ----------
@@ -118,15 +118,15 @@ def read_report(
     group
         Return only findings, rows and open transactions of this group or these groups.
     topic_filter
-        Patterns with `*`, `?` and `[…]`: return only findings about a matching topic, or about a group with a row about
-        one. Findings are still judged and counted with all rows. Findings about the logs of coordinators remain. Tables
-        keep the rows about such topics.
+        Patterns with `*`, `?` and `[…]`: return only findings about a matching topic, or about a group that has rows
+        about one. Findings are still judged and counted with all rows. Findings about the logs of coordinators remain.
+        Tables keep the rows about such topics.
     as_of
         The time that the report is about (as in `read_table`). Earlier log ends are unknown, so a report about a time
-        before the last record has no lag. Files do not show what happened after their last record, so for a later time
-        the report is as of that record, and a note says so.
+        before the last record leaves out lag. Files do not show what happened after their last record, so for a later
+        time the report is as of that record, and a note says so.
     retention
-        offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
+        offsets.retention.minutes of the brokers: a timedelta, milliseconds or a string (`14d`); 7 days by default.
     partitions
         The number of partitions of __consumer_offsets, or a mapping from topics to numbers. Without it, records in the
         wrong partition are found only on running brokers, which report the number.

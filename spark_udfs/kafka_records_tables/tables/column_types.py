@@ -75,7 +75,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """The rows of a table from its columns by name. A scalar becomes the value of every row."""
+    """A batch of rows of a table, made from its columns by name. A scalar is repeated for every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]

@@ -118,7 +118,9 @@ TABLE: Final = Table(
             "number of records left to read before the first open transaction; null if lag is null, or if they were "
             "not counted",
         ),
-        Column("held_back", "int64", "number of records from the first open transaction on; null if unread is null"),
+        Column(
+            "held_back", "int64", "number of records from the first open transaction onward; null if unread is null"
+        ),
         *timestamps("unread", "time of the first unread record; null if there is none or it is unknown"),
         Column(
             "known_by",

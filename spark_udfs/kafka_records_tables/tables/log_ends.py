@@ -37,7 +37,7 @@ TABLE: Final = Table(
             "int64",
             "start of the first open transaction, or else the high watermark; null if no broker reported it",
         ),
-        Column("place", "string", "folder of the log, or its broker"),
+        Column("place", "string", "folder of the log, or the broker it was read from"),
         Column(
             "is_cut",
             "bool",

@@ -91,7 +91,7 @@ TABLE: Final = Table(
             "int64",
             "offset of the first record of the first open transaction; null if there is none",
         ),
-        Column("place", "string", "folder of the log, or its broker"),
+        Column("place", "string", "folder of the log, or the broker it was read from"),
     ),
     sort=("topic", "partition"),
     group=None,

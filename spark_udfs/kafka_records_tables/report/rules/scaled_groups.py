@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from kafka_records_tables.report.facts.group_facts import MemberLife
 
-_AT_ONCE_MS: Final = 2 * SECOND_MS
-"""Members leave together if each leaves within this time after the previous one."""
+_AT_ONCE_MS: Final = SECOND_MS
+"""Members leave together if each leaves within this time after the previous one, and nobody joins in between."""
 _LEAST: Final = 3
 """The minimum number of times at which several members left together."""
 _MOST_OF: Final = 0.6
@@ -46,7 +47,7 @@ def scaling_of(context: RuleContext, group: str, since_ms: int) -> Scaling | Non
     left = [each for each in lives if each.left_at is not None and (each.left_ms or 0) >= since_ms]
     first_ms = min((each.left_ms or 0 for each in left), default=0)
     stayed = sum((each.joined_ms or 0) <= first_ms and each.left_at is None for each in lives)
-    together = [each for each in _together(left) if len({life.name for life in each}) > 1]
+    together = [each for each in _together(left, lives) if len({life.name for life in each}) > 1]
     if not stayed or len(together) < _LEAST or sum(map(len, together)) < _MOST_OF * len(left):
         return None
     departed = departures(context, group, since_ms)
@@ -58,15 +59,24 @@ def scaling_of(context: RuleContext, group: str, since_ms: int) -> Scaling | Non
     return Scaling(len(together), together[0][0], stayed, min(sizes), max(sizes))
 
 
-def _together(left: Sequence[MemberLife]) -> list[list[MemberLife]]:
-    """Departures, grouped into lists of those that follow each other closely."""
+def _together(left: Sequence[MemberLife], lives: Sequence[MemberLife]) -> list[list[MemberLife]]:
+    """Departures, grouped into lists of those that follow each other closely. Members that fail on a record one after
+    another also leave within seconds, but each had got a partition from the previous one."""
+    joined = sorted(each.joined_ms or 0 for each in lives)
     found: list[list[MemberLife]] = []
     for each in sorted(left, key=lambda life: life.left_ms or 0):
-        if found and (each.left_ms or 0) - (found[-1][-1].left_ms or 0) <= _AT_ONCE_MS:
+        before = found[-1][-1] if found else None
+        if before is not None and _is_next(before, each, joined):
             found[-1].append(each)
         else:
             found.append([each])
     return found
+
+
+def _is_next(before: MemberLife, after: MemberLife, joined: Sequence[int]) -> bool:
+    since, until = before.left_ms or 0, after.left_ms or 0
+    took_over = any(after.gained_at.get(place, -1) > (before.left_at or 0) for place in before.places)
+    return until - since <= _AT_ONCE_MS and not took_over and bisect_right(joined, since) == bisect_left(joined, until)
 
 
 def _size_at(lives: Sequence[MemberLife], at_ms: int) -> int:

@@ -223,7 +223,7 @@ def _growth(context: RuleContext, ends: LogEnds, topics: Sequence[str], since_ms
     if not places or before_ms < after_ms // 4:
         return None
     begins = [ends.end_at(each, since_ms - before_ms) for each in places]
-    # All records of a topic whose logs start at 0 were written after it was created.
+    # No record has been deleted from logs that start at 0, so all were written since the topic was created.
     if None in begins and not any(ends.start(each) for each in places) and len(created) == len(topics):
         begins, before_ms = [0] * len(places), since_ms - min(created)
     at = [begins, *([ends.most_at(each, since_ms + ms) for each in places] for ms in (0, after_ms // 2, after_ms))]

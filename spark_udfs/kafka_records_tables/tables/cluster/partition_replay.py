@@ -60,7 +60,7 @@ class PartitionReplay(MetadataReplay):
             self._apply()
 
     def columns(self) -> Mapping[str, pa.Array]:
-        """The columns of the table, with a row for each partition at the end of the log."""
+        """The columns of the table, with a row for each partition that exists at the end of the log."""
         self._apply()
         (found,) = self._made
         rows = found.combine_chunks()
