@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, kept
@@ -23,7 +24,6 @@ from kafka_records_tables.report.facts.group_facts import (
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.random_names import RANDOM, pattern_of
 from kafka_records_tables.report.facts.successor_groups import (
-    WITHIN_MS,
     common_words,
     may_return,
     stopped_groups,
@@ -55,29 +55,41 @@ _LEAST_COMMITS: Final = 5
 _MOST_LOOKED_AT: Final = 50
 _LATE: Final = 10
 """A group keeps up if, at half of its commits, no record had waited longer than this share of the group's life."""
+_MOST_CLOSE: Final = 50
+_MOST_ON_BROKERS: Final = 5
+"""The number of groups with the most waiting records of which the commits are read, from files and from brokers."""
+_SEVERAL: Final = 3
+"""A group of several members was probably no test, even if it has been away for so many times its life."""
+_LONG_MS: Final = 5 * MINUTE_MS
+"""A deployment takes less."""
+_LEAST_SESSION_MS: Final = 6000
+"""The default of `group.min.session.timeout.ms`; that of consumer groups is higher."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Emptied:
-    """A group that was working and has no members now."""
+class _Suspect:
+    """A group without members, and the topic with most of its waiting records."""
 
     group: str
-    lives: Sequence[MemberLife]
     at_ms: int
     """When its last member left."""
-    joined_ms: int
-    """When its first known member joined."""
     lags: Sequence[Mapping[str, Any]]
     """The rows of `lag` for partitions with waiting records."""
-    left: Departures
+    lives: Sequence[MemberLife]
+    joined_ms: int
+    """When its first known member joined."""
+
+    @property
+    def lived_ms(self) -> int:
+        return self.at_ms - self.joined_ms
+
+    @property
+    def topic(self) -> str:
+        return str(max(self.lags, key=lambda each: each["lag"])["topic"])
 
     @property
     def waiting(self) -> int:
         return sum(each["lag"] for each in self.lags)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(sorted({each["topic"] for each in self.lags}))
 
     @property
     def last_ones(self) -> list[MemberLife]:
@@ -86,13 +98,30 @@ class _Emptied:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    found = (_emptied(context, *each) for each in _suspects(context))
-    return [_incident(context, each) for each in found if each is not None]
+    suspects = _suspects(context)
+    replaced = _replaced(context, suspects)
+    suspects = [each for each in suspects if each.group not in replaced and not _expires(context, each)]
+    suspects = suspects[: _MOST_CLOSE if context.is_stored else _MOST_ON_BROKERS]
+    groups = tuple(each.group for each in suspects)
+    spans: dict[str, dict[Place, list[Span]]] = {}
+    for key, of_place in commit_spans(context, groups).items():
+        spans.setdefault(key[0], {})[key[1:]] = of_place
+    ends = {each.group: ends_of_topic(context, each.group, each.topic) for each in suspects}
+    found = [
+        each
+        for each in suspects
+        if _goes_on(context, ends[each.group], each)
+        and _kept_up(ends[each.group], spans.get(each.group, {}), each.topic, each.lived_ms)
+    ]
+    if found:
+        # Read the commits of all these groups at once; `departures` then finds them.
+        context.look("offset_commits", tuple(each.group for each in found))
+    return [_incident(context, each, ends[each.group]) for each in found]
 
 
-def _suspects(context: RuleContext) -> list[tuple[str, int, list[Mapping[str, Any]]]]:
-    """The groups that have had no members for some time, with the time at which each became empty and its partitions
-    with waiting records. Groups with the most waiting records come first."""
+def _suspects(context: RuleContext) -> list[_Suspect]:
+    """The groups that have had no members for longer than ever before, and have partitions with waiting records. Groups
+    with the most waiting records come first."""
     groups = without_old_copies(context, context.table("groups"))
     groups = kept(groups, pc.equal(groups["member_count"], 0), pc.not_equal(groups["group_kind"], "share"))
     there = set(groups["group_id"].to_pylist())
@@ -105,63 +134,79 @@ def _suspects(context: RuleContext) -> list[tuple[str, int, list[Mapping[str, An
     of_groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in lag.to_pylist():
         of_groups.setdefault(row["group_id"], []).append(row)
-    worst = sorted(of_groups.items(), key=lambda each: -sum(row["lag"] for row in each[1]))
-    return [(group, emptied[group], lags) for group, lags in worst[:MOST_GROUPS]]
+    worst = sorted(of_groups.items(), key=lambda each: -sum(row["lag"] for row in each[1]))[:MOST_GROUPS]
+    lives = member_lives(context, [group for group, _ in worst])
+    found = []
+    for group, lags in worst:
+        joined = [each.joined_ms for each in lives.get(group, ()) if each.joined_ms is not None]
+        if joined and not may_return(context, lives[group]) and RANDOM not in pattern_of(group):
+            found.append(_Suspect(group, emptied[group], lags, lives[group], min(joined)))
+    return found
 
 
-def _emptied(context: RuleContext, group: str, at_ms: int, lags: list[Mapping[str, Any]]) -> _Emptied | None:
-    """The case of a group; None if the group is a job that starts and ends regularly, if another group continues its
-    work, or if the records were waiting before it became empty."""
-    lives = member_lives(context, [group]).get(group, [])
-    joined = [each.joined_ms for each in lives if each.joined_ms is not None]
-    if not joined or may_return(context, lives) or RANDOM in pattern_of(group):
-        return None
-    if group in {each.old for each in successions(context)}:
-        return None
-    if _expires(context, group, at_ms - min(joined)) or _continues(context, group, lives, at_ms):
-        return None
-    spans = {key[1:]: each for key, each in commit_spans(context, (group,)).items() if key[0] == group}
-    topic = max(lags, key=lambda each: each["lag"])["topic"]
-    ends = ends_of_topic(context, group, topic)
-    if not _goes_on(context, ends, lags, topic, at_ms) or not _kept_up(ends, spans, topic, at_ms - min(joined)):
-        return None
-    return _Emptied(group, lives, at_ms, min(joined), lags, departures(context, group, at_ms - MINUTE_MS))
-
-
-def _expires(context: RuleContext, group: str, lived_ms: int) -> bool:
+def _expires(context: RuleContext, suspect: _Suspect) -> bool:
     """Whether the offsets of the group expire so soon that `offsets_expiring` reports it."""
-    if lived_ms < context.limit("offsets_expiring.in_use_for"):
+    if suspect.lived_ms < context.limit("offsets_expiring.in_use_for"):
         return False
-    rows = context.rows_of_group("expirations", group)
+    rows = context.rows_of_group("expirations", suspect.group)
     soonest = pc.min(kept(rows, equal(rows, "kind", "offset"))["expires_timestamp_ms"]).as_py()
     return soonest is not None and soonest - context.at_ms <= context.limit("offsets_expiring.within")
 
 
-def _continues(context: RuleContext, group: str, lives: Sequence[MemberLife], at_ms: int) -> bool:
-    """Whether this group was replaced by another deployment: a group with members that reads the same topics with
-    clients of the same application, and began late in the life of this one or after it."""
-    topics = {topic for each in lives for topic in each.topics}
-    members = context.table("members")
-    others = set(kept(members, pc.not_equal(members["group_id"], group))["group_id"].to_pylist())
-    lag = context.table("lag")
-    same = set(kept(lag, equal(lag, "topic", *topics), equal(lag, "group_id", *others))["group_id"].to_pylist())
-    joined = min(each.joined_ms for each in lives if each.joined_ms is not None)
-    since = max(joined + (at_ms - joined) // 2, at_ms - WITHIN_MS)
-    return any(
-        min((each.joined_ms or 0 for each in of_other), default=0) > since
-        and common_words(group, lives, other, of_other)
-        for other, of_other in member_lives(context, sorted(same)[:MOST_GROUPS]).items()
-    )
+def _replaced(context: RuleContext, suspects: Sequence[_Suspect]) -> set[str]:
+    """The groups that another deployment has replaced: a group with members reads the same topics with clients of the
+    same application, and began in the second half of the life of this one or after it."""
+    if not suspects:
+        return set()
+    readers = _readers(context)
+    rivals = {
+        each.group: sorted({name for life in each.lives for topic in life.topics for name in readers.get(topic, ())})
+        for each in suspects
+    }
+    lives = member_lives(context, sorted({name for names in rivals.values() for name in names})[: 10 * MOST_GROUPS])
+    found = {each.old for each in successions(context)}
+    for suspect in suspects:
+        since = suspect.joined_ms + suspect.lived_ms // 2
+        for name in rivals[suspect.group]:
+            joined = [each.joined_ms for each in lives.get(name, ()) if each.joined_ms is not None]
+            if joined and min(joined) > since and common_words(suspect.group, suspect.lives, name, lives[name]):
+                found.add(suspect.group)
+    return found
 
 
-def _goes_on(context: RuleContext, ends: LogEnds, lags: Sequence[Mapping[str, Any]], topic: str, at_ms: int) -> bool:
+def _readers(context: RuleContext) -> dict[str, list[str]]:
+    """The groups with members, share groups among them, by each topic that they read."""
+    groups = context.table("groups")
+    alive = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
+    names = ["group_id", "topic"]
+    rows = pa.concat_tables(context.table(each).select(names) for each in ("current_offsets", "share_group_topics"))
+    rows = rows.filter(pc.is_in(rows["group_id"], alive)).group_by(names).aggregate([])
+    found: dict[str, list[str]] = {}
+    for group, topic in zip(rows["group_id"].to_pylist(), rows["topic"].to_pylist(), strict=True):
+        found.setdefault(topic, []).append(group)
+    return found
+
+
+def _goes_on(context: RuleContext, ends: LogEnds, suspect: _Suspect) -> bool:
     """Whether records were still written to the topic long after the group became empty."""
     latest = [
         last[1]
-        for each in lags
-        if each["topic"] == topic and (last := ends.latest((topic, each["partition"]))) is not None
+        for each in suspect.lags
+        if each["topic"] == suspect.topic and (last := ends.latest((suspect.topic, each["partition"]))) is not None
     ]
-    return bool(latest) and max(latest) >= at_ms + (context.at_ms - at_ms) // 2
+    return bool(latest) and max(latest) >= suspect.at_ms + (context.at_ms - suspect.at_ms) // 2
+
+
+def _written_since(ends: LogEnds, suspect: _Suspect) -> int | None:
+    """How many records were written to the topic since the group became empty; None if that is unknown."""
+    found = 0
+    for each in suspect.lags:
+        if each["topic"] == suspect.topic:
+            before = ends.end_at((suspect.topic, each["partition"]), suspect.at_ms)
+            if before is None:
+                return None
+            found += each["end_offset"] - before
+    return found
 
 
 def _kept_up(ends: LogEnds, spans: Mapping[Place, Sequence[Span]], topic: str, lived_ms: int) -> bool:
@@ -187,11 +232,16 @@ def _kept_up(ends: LogEnds, spans: Mapping[Place, Sequence[Span]], topic: str, l
     return median(waits) <= lived_ms / _LATE
 
 
-def _incident(context: RuleContext, found: _Emptied) -> Incident:
+def _incident(context: RuleContext, found: _Suspect, ends: LogEnds) -> Incident:
     group, last = shown(found.group), found.last_ones
     names = list(dict.fromkeys(each.name for each in last))
-    away = context.at_ms - found.at_ms
-    rate = found.waiting * MINUTE_MS / away
+    away = max(context.at_ms - found.at_ms, 1)
+    since = _written_since(ends, found)
+    rate = (
+        ""
+        if since is None
+        else f" To {shown(found.topic)}, {since * MINUTE_MS / away:.0f} more are written each minute."
+    )
     emptied = Evidence(
         f"the last member of {group} is gone",
         OFFSETS,
@@ -199,29 +249,28 @@ def _incident(context: RuleContext, found: _Emptied) -> Incident:
         max(each.left_at or 0 for each in last),
         found.at_ms,
     )
-    died = found.left.timed_out or found.left.may_have_timed_out
-    several = len({each.member_id for each in last}) > 1
-    is_known = several or found.at_ms - found.joined_ms > away
+    left = departures(context, found.group, found.at_ms - MINUTE_MS)
+    is_old = away <= (_SEVERAL if len(last) > 1 else 1) * found.lived_ms
+    topics = tuple(sorted({each["topic"] for each in found.lags}))
     rows = Rows("lag", of_group(found.group))
     finding = ReportFinding(
         kind=KIND,
-        level=Level.NOTE if not is_known else Level.HIGH if died else Level.MODERATE,
+        level=(Level.NOTE if not is_old else Level.HIGH if _timed_out(left) and away >= _LONG_MS else Level.MODERATE),
         title=RULE.title,
         problem=(
             f"The group {group} has had no members since {moment(found.at_ms)}. The last "
-            f"{'one was' if len(names) == 1 else 'ones were'} {listed(names)}. It "
-            f"had kept up with {listed(found.topics)} for {length(found.at_ms - found.joined_ms)}, as far as the log "
-            "shows, and had never been without members for so long. "
-            f"{counted(found.waiting, 'record')} wait, {rate:.0f} more each minute."
+            f"{'one was' if len(names) == 1 else 'ones were'} {listed(names)}. It had kept up with "
+            f"{shown(found.topic)} for {length(found.lived_ms)}, as far as the log shows, and had never been without "
+            f"members for so long. {counted(found.waiting, 'record')} wait.{rate}"
         ),
         impact=(
-            "Nobody reads these records. Nothing is lost: when members come back, they continue at the committed "
-            "offsets, until the topic deletes records or the offsets expire."
+            "The group does not read these records. Nothing is lost: when members come back, they continue at the "
+            "committed offsets, until the topic deletes records or the offsets expire."
         ),
         consequence="work_stopped",
         group_ids=(found.group,),
-        topics=found.topics,
-        partitions=tuple(sorted({each["partition"] for each in found.lags})) if len(found.topics) == 1 else (),
+        topics=topics,
+        partitions=tuple(sorted({each["partition"] for each in found.lags})) if len(topics) == 1 else (),
         who=tuple(Actor("left", found.group, each.member_id, each.client_id, each.host) for each in last[:5]),
         since_timestamp_ms=found.at_ms,
         is_going_on=True,
@@ -236,39 +285,55 @@ def _incident(context: RuleContext, found: _Emptied) -> Incident:
         measured={"away_ms": away, "limit_ms": context.limit(f"{KIND}.after")},
         thresholds=context.limits_of(f"{KIND}.after"),
     )
-    return Incident(finding, found.waiting, _verdicts(found, names, emptied))
+    return Incident(finding, found.waiting, _verdicts(found, names, left, emptied))
 
 
-def _verdicts(found: _Emptied, names: Sequence[str], emptied: Evidence) -> dict[str, Verdict]:
-    left, who, group = found.left, listed(names), shown(found.group)
+def _timed_out(left: Departures) -> bool:
+    """Whether most of the last members had committed nothing for a known session timeout, and missed commits."""
+    return left.session_ms is not None and left.may_have_timed_out
+
+
+def _verdicts(found: _Suspect, names: Sequence[str], left: Departures, emptied: Evidence) -> dict[str, Verdict]:
+    who, group, is_one = listed(names), shown(found.group), len(names) == 1
     start = NextStep(
         f"Find out whether {group} should run. If so, start it again: it continues at its committed offsets, and no "
-        "offset has to be reset. If not, delete the group, so that nobody is alarmed by its lag"
+        "offset has to be reset. If not, delete the group, so that its lag alarms nobody"
     )
-    silent = sorted(left.silences)
-    session = "the session timeout" if left.session_ms is None else f"the session timeout ({length(left.session_ms)})"
-    shortest = f"{length(silent[0])}" if silent else ""
-    timed = Evidence(f"they had committed nothing for {shortest} or longer, as long as {session}, when they were gone")
-    orderly = Evidence(f"they had committed {shortest} before, less than {session}") if silent else None
-    died = left.timed_out or left.may_have_timed_out
-    is_one = len(names) == 1
+    silent = median(left.silences) if left.silences else None
+    limit = _LEAST_SESSION_MS if left.session_ms is None else left.session_ms
+    session = (
+        f"any session timeout that brokers allow by default ({length(limit)})"
+        if left.session_ms is None
+        else f"the session timeout ({length(limit)})"
+    )
+    orderly = (
+        Evidence(f"half of them had committed within {length(silent)} before, which is less than {session}")
+        if silent is not None and silent < limit
+        else None
+    )
+    timed = (
+        Evidence(f"half of them had committed nothing for {length(silent)} or longer, which is not less than {session}")
+        if silent is not None and _timed_out(left)
+        else None
+    )
     return {
         _STOPPED: Verdict(
             f"{who} {'was' if is_one else 'were'} stopped and left the group: scaled to zero, removed, or not started "
             "again after a deployment.",
-            evidence_for=(emptied, *((orderly,) if orderly is not None and left.left_by_themselves else ())),
-            refuted_by=timed if left.timed_out else None,
+            evidence_for=(emptied,) if orderly is None else (orderly, emptied),
+            evidence_against=() if timed is None else (timed,),
             steps=(start,),
         ),
         _DIED: Verdict(
-            f"The process{'' if is_one else 'es'} of {who} ended without leaving the group (a crash, a lost machine or "
-            "network), and nothing has started again.",
-            evidence_for=(timed,) if died else (),
-            refuted_by=orderly if left.left_by_themselves else None,
+            f"The process{'' if is_one else 'es'} of {who} crashed, hung or lost the network, and the group removed "
+            f"{'it' if is_one else 'them'}. Nothing has started again.",
+            evidence_for=() if timed is None else (timed,),
+            refuted_by=orderly,
+            lacked=("the session timeout of its members",) if left.session_ms is None and orderly is None else (),
             steps=(
                 NextStep(
-                    f"Look why {who} ended: exit codes, the last lines of {'its log' if is_one else 'their logs'}, the "
-                    "machine"
+                    f"Look why {who} ended or hung: exit codes, the machine, the last lines of "
+                    f"{'its log' if is_one else 'their logs'}"
                 ),
                 start,
             ),
@@ -280,15 +345,14 @@ RULE = incident_rule(
     kind=KIND,
     title="a group that was at work has no members, and records wait",
     about="""\
-Groups without members for longer than `after`, and for longer than three times their longest earlier absence. They kept
-up with their topic before: at half of their commits, no record had waited for a tenth of the group's life. Records have
-been written since. Jobs that read what has gathered and end are left out; so are groups whose work another group
-continues, and those that `offsets_expiring` reports.""",
+Groups that kept up with a topic, and have had no members for longer than `after` and than three times their longest
+earlier absence, while records are still written. Not found: jobs, which read what has accumulated and end; groups that
+another group has replaced; and those that `offsets_expiring` reports.""",
     tables=("groups", "timeline", "lag", "members", "expirations", "current_offsets", "share_group_topics"),
     levels={
-        Level.HIGH: "its members were removed after their session timeout, so that a crash is likely",
-        Level.MODERATE: "its members left, so that somebody may have stopped it on purpose",
-        Level.NOTE: "it had one member, for a shorter time than it has been away",
+        Level.HIGH: "its members timed out, at least five minutes ago",
+        Level.MODERATE: "its members left, so somebody may have stopped it on purpose",
+        Level.NOTE: "it has been away for longer than it had members (three times as long, if it had several)",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),
@@ -296,12 +360,12 @@ continues, and those that `offsets_expiring` reports.""",
         PossibleCause(
             _STOPPED,
             "the members were stopped, and not started again",
-            "for: they committed until they left; refuted by session timeouts",
+            "for: they committed until they left; against: session timeouts",
         ),
         PossibleCause(
             _DIED,
-            "the processes ended without leaving",
-            "for: they had committed nothing for the session timeout when they were removed",
+            "the processes crashed or hung, and were removed",
+            "for: they had committed nothing for the session timeout before; refuted if they had",
         ),
     ),
     questions=(

@@ -70,16 +70,20 @@ def weigh_gone(
         if static
         else ""
     )
+    # Heartbeats may have gone on after the last commit. A static member that leaves writes a record.
+    times = [each["log_timestamp_ms"] for each in left]
+    known = max(times) if times and None not in times else None
+    until = f"about {moment(known + timeout)}" if known is not None else f"{moment(last_ms + timeout)} or later"
     return Verdict(
         f"The process{'' if is_one else 'es'} of {who} ended (stopped, scaled down or killed) without leaving the "
         f"group, which keeps {'it' if is_one else 'them'}, with {'its' if is_one else 'their'} partitions, until the "
-        f"session timeout ({length(timeout)}) is over, about {moment(last_ms + timeout)}.",
+        f"session timeout ({length(timeout)}) is over, {until}.",
         evidence_for=tuple(facts),
         is_certain=bool(left) and len(left) == len(owners),
         steps=(
             NextStep(
                 f"Find out whether the process{'' if is_one else 'es'} of {who} should run: if so, start "
-                f"{'it' if is_one else 'them'}; if not, wait until {moment(last_ms + timeout)}{remove}"
+                f"{'it' if is_one else 'them'}; if not, wait for the session timeout{remove}"
             ),
         ),
     )
