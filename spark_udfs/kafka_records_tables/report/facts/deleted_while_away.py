@@ -70,7 +70,7 @@ def over_deleted(
 
     The proof is another group, which had committed a later offset before records of that age were deleted, or the
     group's own pace, if the distance is longer than what is written while records are kept."""
-    later = _commits_of_topic(context, jumps[0].topic) if jumps else {}
+    later = commits_of_topic(context, jumps[0].topic) if jumps else {}
     found = []
     for jump in jumps:
         log, back_ms = logs.get(jump.partition), jump.after.from_ms
@@ -95,7 +95,7 @@ def _pace(jump: Jump, steps: Steps) -> float | None:
     return (jump.before - first.offset) / (jump.before_ms - first.from_ms)
 
 
-def _commits_of_topic(context: RuleContext, topic: str) -> dict[int, list[tuple[int, int]]]:
+def commits_of_topic(context: RuleContext, topic: str) -> dict[int, list[tuple[int, int]]]:
     """By partition, the times and offsets of the commits of all groups."""
     rows = context.table("current_offsets")
     groups = kept(rows, equal(rows, "topic", topic))["group_id"].unique().to_pylist()[:MOST_GROUPS]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.facts import config_changes
 from kafka_records_tables.report.facts.cluster_settings import cluster_settings
 
@@ -52,12 +53,11 @@ def retention_changes(context: RuleContext, topic: str) -> list[RetentionChange]
     with this name was deleted in between."""
     if cluster_settings(context).topic_setting(topic, OF_TOPIC) is None:
         return []
-    kinds = {(config_changes.TOPIC, topic, OF_TOPIC), (config_changes.BROKER, "", OF_BROKERS)}
+    kinds = (config_changes.TOPIC, topic, OF_TOPIC), (config_changes.BROKER, "", OF_BROKERS)
+    by_config = context.once(_rows_by_config)
     values: dict[str, str | None] = {}
     found: list[RetentionChange] = []
-    for row in context.look(config_changes.TABLE).to_pylist():
-        if (row["resource_type"], row["resource_name"], row["name"]) not in kinds:
-            continue
+    for _, row in sorted((each for kind in kinds for each in by_config.get(kind, ())), key=lambda each: each[0]):
         before = _in_force(values)
         values[row["name"]] = row["value"]
         now = _in_force(values)
@@ -74,6 +74,17 @@ def retention_at(changes: Sequence[RetentionChange], at_ms: int, present_ms: int
         return present_ms
     earlier = [each for each in changes if each.at_ms is None or each.at_ms <= at_ms]
     return earlier[-1].ms if earlier else changes[0].before_ms
+
+
+def _rows_by_config(context: RuleContext) -> dict[tuple[str, str, str], list[tuple[int, dict[str, Any]]]]:
+    """The changes of retention by resource and name, each with its position in the metadata log. A cluster may have
+    many topics, so the rows are read only once."""
+    rows = context.look(config_changes.TABLE)
+    found: dict[tuple[str, str, str], list[tuple[int, dict[str, Any]]]] = {}
+    for number, row in enumerate(kept(rows, equal(rows, "name", OF_TOPIC, OF_BROKERS)).to_pylist()):
+        kind = row["resource_type"], row["resource_name"], row["name"]
+        found.setdefault(kind, []).append((number, row))
+    return found
 
 
 def _in_force(values: dict[str, str | None]) -> str | None:
