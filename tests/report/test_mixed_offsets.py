@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from kafka_records_tables.report.facts.group_facts import LogEnds
+from kafka_records_tables.report.facts.mixed_offsets import Batch, Logs
+from kafka_records_tables.report.facts.mixed_offsets import mixed_offsets as mixed_offsets_of
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding
 from kafka_records_tables.report.rule_context import RuleContext
@@ -127,7 +130,8 @@ class Life:
             place = {"at_timestamp_ms": at_ms, "log_offset": _log_offset(at_ms) + after}
             self.events.append(row | place | {"event": event, "detail": json.dumps(detail)})
 
-    def context(self, *, has_members: bool = True) -> RuleContext:
+    def context(self, *, has_members: bool = True, others: Sequence[Row] = ()) -> RuleContext:
+        """The group with further rows of `lag`."""
         history: list[Row] = []
         falls: list[Row] = []
         lag: list[Row] = []
@@ -156,7 +160,7 @@ class Life:
             lag.append(row | {"offset": spans[-1]["offset"], "end_offset": end, "problem": problem})
         looks = {"history": history, "log_samples": logs}
         events = self.events if has_members else []
-        return _context(looks, timeline=events, lag=lag, regressions=falls, log_ends=ends)
+        return _context(looks, timeline=events, lag=[*lag, *others], regressions=falls, log_ends=ends)
 
 
 def _log_offset(at_ms: int) -> int:
@@ -284,3 +288,80 @@ def test_what_looks_alike(context: RuleContext) -> None:
 def test_no_more_is_read_of_healthy_groups() -> None:
     assert not mixed_offsets._suspects(released(right).context())
     assert not mixed_offsets._suspects(released(right, rates=EVEN).context())
+
+
+def test_only_commits_with_members_count() -> None:
+    whole, life = released(one_for_all), released(one_for_all)
+    life.events = [each for each in life.events if each["member_id"] != "app-3.2-2"]
+    (every,), (found,) = (_found(each.context(), KIND) for each in (whole, life))
+    assert every.measured["commits"] - found.measured["commits"] == pytest.approx(140, abs=10)
+
+
+def test_a_member_that_never_had_all_partitions_is_not_named() -> None:
+    life = released(one_for_all)
+    joined, gained = (each for each in life.events if each["member_id"] == "app-3.2-1" and "left" not in each["event"])
+    part = json.dumps({"gained": {"orders": [0]}})
+    idle = {"member_id": "idle", "log_offset": joined["log_offset"] - 2}
+    life.events += [joined | idle | {"detail": json.dumps({"client_id": "idle"})}, gained | idle | {"detail": part}]
+    (found,) = _found(life.context(), KIND)
+    assert [each.client_id for each in found.who] == ["app-3.2"]
+    for each in life.events:
+        if each["event"] == "assignment_changed":
+            each["detail"] = part
+    (found,) = _found(life.context(), KIND)
+    assert found.who == ()
+    assert 'members of the group "g" have committed the same offset' in found.problem
+    assert "app-3.2" not in found.problem + found.next[0].what
+
+
+def _below_start(topic: str, number: int) -> Row:
+    row = {"group_id": "g", "topic": topic, "partition": number, "offset": 5, "log_start_offset": 90, "lost": 85}
+    return row | {"problem": "below_log_start", "end_offset": 200, "lag": 110, "commit_timestamp_ms": END_MS - SECOND}
+
+
+@pytest.mark.parametrize(
+    ("stays", "topics"), [(None, [("payments",)]), (140_000, [("orders",), ("payments",)])], ids=["goes on", "is over"]
+)
+def test_other_losses_of_the_group_are_told(stays: int | None, topics: list[tuple[str, ...]]) -> None:
+    """Only the present offsets of these partitions show nothing."""
+    context = released(one_for_all, stays=stays).context(
+        others=[_below_start("orders", 2), _below_start("payments", 0)]
+    )
+    assert sorted(each.topics for each in _found(context, "offsets_below_log_start")) == topics
+
+
+def test_offsets_of_other_partitions_have_places_and_times() -> None:
+    places = mixed_offsets.mixed_places(released(one_for_all, stays=140_000).context())
+    times = [BEGAN + each * SECOND for each in (50, 100, 130, 170)]
+    assert [places.was_at("g", "orders", 0, each) for each in times] == [False, True, True, False]
+    assert not places.was_at("g", "payments", 0, times[1])
+    assert not places.is_now("g", "orders", 0)
+    assert mixed_offsets.mixed_places(released(one_for_all).context()).is_now("g", "orders", 0)
+
+
+class _CountedLogs(Logs):
+    """Logs that end at 100, and that count at which times they are asked."""
+
+    def __init__(self) -> None:
+        super().__init__({}, {})
+        self.times = set[int]()
+
+    def at_least(self, place: Place, at_ms: int) -> int | None:
+        return 100
+
+    def at_most(self, place: Place, at_ms: int) -> int | None:
+        self.times.add(at_ms)
+        return 100
+
+
+def test_few_of_many_commits_show_that_partitions_are_not_exchanged() -> None:
+    logs = _CountedLogs()
+    offsets = [{("orders", number): 1000 * at + number for number in range(3)} for at in range(1, 8001)]
+    batches = [Batch(at, 0, at, each) for at, each in enumerate(offsets)]
+    assert mixed_offsets_of(batches, logs, [], 10, lambda _: True) is None
+    assert len(logs.times) == 400
+
+
+def test_the_first_log_tells_the_id_of_its_topic() -> None:
+    ends = LogEnds([{"topic": "a", "partition": number, "topic_id": each} for number, each in enumerate(["x", "y"])])
+    assert (ends.topic_id("a"), ends.topic_id("b")) == ("x", None)

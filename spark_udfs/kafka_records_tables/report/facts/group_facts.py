@@ -192,6 +192,8 @@ class LogEnds:
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows: dict[Place, Mapping[str, Any]] = {(row["topic"], row["partition"]): row for row in rows}
         self._times: dict[Place, list[int]] = {}
+        # The first log of a topic decides.
+        self._topic_ids = {topic: row.get("topic_id") for (topic, _), row in reversed(self._rows.items())}
 
     def start(self, place: Place) -> int | None:
         """The offset at which a log starts; None if the log is not available."""
@@ -215,7 +217,8 @@ class LogEnds:
         return next(iter(self.times(place)), None)
 
     def topic_id(self, topic: str) -> str | None:
-        return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
+        """The id of a topic; None if it is unknown."""
+        return self._topic_ids.get(topic)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
         """Where a log ended at a given time: after the last batch that existed, or interpolated between two samples;

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Final
 
+import pyarrow as pa
+
 from kafka_records_tables.report.facts.beginnings import Beginning
-from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
+from kafka_records_tables.report.facts.group_facts import LogEnds, Offset, Place, Span
 from kafka_records_tables.report.rule_context import SECOND_MS
 
 _LATE_MS: Final = SECOND_MS
@@ -23,6 +25,8 @@ _BEYOND: Final = 3
 _FALLS: Final = 5
 """As many falls prove the same if no offset is beyond the end of a log."""
 _MOST: Final = 0.9
+_SAMPLE: Final = 400
+"""So many commits, evenly spread, show whether partitions may have got the offsets of others."""
 _RECENT: Final = 20
 """The number of commits that show whether a group keeps up with the logs."""
 _SHORT: Final = 10, 0.02
@@ -75,10 +79,21 @@ class Logs:
         most = self.at_most(place, at_ms)
         return most is not None and offset > most
 
-    def is_near_end(self, place: Place, offset: int, at_ms: int) -> bool:
-        """Whether a log ended at an offset at about this time."""
+    def near_end(self, place: Place, at_ms: int) -> range:
+        """The offsets at which a log ended at about this time; empty if they are unknown."""
         least, most = self.at_least(place, at_ms - _NEAR_MS), self.at_most(place, at_ms)
-        return least is not None and most is not None and least <= offset <= most
+        return range(0) if least is None or most is None else range(least, most + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Wrong commits without a right one in between."""
+
+    batches: list[Batch]
+    before: Batch | None
+    """The last right commit before them."""
+    is_over: bool
+    """Whether a right commit follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +112,8 @@ class MixedOffsets:
     """The last commit before them with an offset for each partition."""
     is_over: bool
     """Whether the group has committed other offsets for several partitions since."""
+    runs: Sequence[Run]
+    """All commits of this kind: these, and other sequences."""
 
     @property
     def places(self) -> list[Place]:
@@ -157,15 +174,22 @@ def batches_of(spans: Mapping[Place, Sequence[Span]]) -> list[Batch]:
     return [Batch(*each) for each in found]
 
 
-def mixed_offsets(batches: Sequence[Batch], logs: Logs, gains: Sequence[Gain], least: int) -> MixedOffsets | None:
+def mixed_offsets(
+    batches: Sequence[Batch], logs: Logs, gains: Sequence[Gain], least: int, by_member: Callable[[Batch], bool]
+) -> MixedOffsets | None:
     """The longest sequence of at least `least` commits with offsets of other partitions: several partitions share one
-    offset each time, or partitions get those of others. None if there is none."""
-    shared = _shared(batches, logs, gains, least)
-    return shared if shared is not None else _exchanged(batches, logs, least)
+    offset each time, or partitions get those of others. None if there is none. Commits without members do not count,
+    because a tool writes them."""
+    shared = _shared(batches, logs, gains, least, by_member)
+    return shared if shared is not None else _exchanged(batches, logs, least, by_member)
 
 
-def _shared(batches: Sequence[Batch], logs: Logs, gains: Sequence[Gain], least: int) -> MixedOffsets | None:
-    run, before, is_over = _longest(batches, [each.is_shared for each in batches])
+def _shared(
+    batches: Sequence[Batch], logs: Logs, gains: Sequence[Gain], least: int, by_member: Callable[[Batch], bool]
+) -> MixedOffsets | None:
+    runs = _runs(batches, [each.is_shared for each in batches], by_member)
+    longest = _longest(runs)
+    run = longest.batches
     if len(run) < least:
         return None
     is_beyond = [_has_beyond(each, logs) for each in run]
@@ -178,23 +202,45 @@ def _shared(batches: Sequence[Batch], logs: Logs, gains: Sequence[Gain], least: 
     # If a log has lost its end, offsets of its time look as if they had been beyond it, but they rise.
     by_end = sum(is_beyond) >= _BEYOND and (falls > 0 or is_beyond[0])
     by_falls = falls >= _FALLS and sum(_ends_differ(each, logs) for each in run) >= _MOST * len(run)
-    return MixedOffsets(run, {}, sum(is_beyond), falls, before, is_over) if by_end or by_falls else None
+    if not by_end and not by_falls:
+        return None
+    return MixedOffsets(run, {}, sum(is_beyond), falls, longest.before, longest.is_over, runs)
 
 
-def _longest(batches: Sequence[Batch], wrong: Sequence[bool | None]) -> tuple[list[Batch], Batch | None, bool]:
-    """The longest sequence of wrong commits without a right one in between, the right one before it, and whether one
-    follows. None is neither."""
-    runs: list[tuple[list[Batch], Batch | None, bool]] = [([], None, False)]
+def _runs(batches: Sequence[Batch], wrong: Sequence[bool | None], by_member: Callable[[Batch], bool]) -> list[Run]:
+    """The sequences of wrong commits of members. None is neither wrong nor right."""
+    runs = [Run([], None, False)]
     for batch, is_wrong in zip(batches, wrong, strict=True):
-        run, before, _ = runs[-1]
-        if is_wrong:
-            run.append(batch)
-        elif is_wrong is False and run:
-            runs[-1] = run, before, True
-            runs.append(([], batch, False))
+        last = runs[-1]
+        if is_wrong and by_member(batch):
+            last.batches.append(batch)
+        elif is_wrong is False and last.batches:
+            runs[-1:] = [Run(last.batches, last.before, True), Run([], batch, False)]
         elif is_wrong is False:
-            runs[-1] = run, batch, False
-    return max(runs, key=lambda each: len(each[0]))
+            runs[-1] = Run([], batch, False)
+    return runs
+
+
+def _longest(runs: Sequence[Run]) -> Run:
+    return max(runs, key=lambda each: len(each.batches))
+
+
+def spans_of_runs(
+    mixed: MixedOffsets, spans: Mapping[Place, Sequence[Span]]
+) -> dict[Place, list[tuple[int, int | None]]]:
+    """For each partition, the times from its first wrong offset to the right one that followed; None if it still has a
+    wrong one."""
+    found: dict[Place, list[tuple[int, int | None]]] = {}
+    for run in mixed.runs:
+        if len(run.batches) < _BEYOND:
+            # Partitions that are filled evenly have equal offsets at times.
+            continue
+        first, last = run.batches[0], run.batches[-1]
+        for place in {place for each in run.batches for place in each.offsets}:
+            later = (each.from_ms for each in spans[place] if each.log_offset > last.log_offset)
+            until = next((each for each in later if each is not None), None) if run.is_over else None
+            found.setdefault(place, []).append((first.at_ms, until))
+    return found
 
 
 def _has_beyond(batch: Batch, logs: Logs) -> bool:
@@ -205,39 +251,106 @@ def _ends_differ(batch: Batch, logs: Logs) -> bool:
     return len({logs.at_most(place, batch.at_ms) for place in batch.offsets}) > 1
 
 
-def _exchanged(batches: Sequence[Batch], logs: Logs, least: int) -> MixedOffsets | None:
-    state: dict[Place, int] = {}
-    wrong: list[bool | None] = []
-    unexplained = 0
-    pairs: dict[Place, Counter[Place]] = {}
-    for batch in batches:
-        state |= batch.offsets
-        strange = [place for place, each in batch.offsets.items() if logs.is_beyond(place, each, batch.at_ms)]
-        right = [place for place, each in batch.offsets.items() if logs.is_near_end(place, each, batch.at_ms)]
-        sources = {place: _sources(place, batch, state, logs) for place in strange}
-        for place, those in sources.items():
-            pairs.setdefault(place, Counter()).update(those)
-        is_wrong = bool(sources) and all(sources.values())
-        # A member that catches up commits positions that are not yet near the end of any log.
-        unexplained += bool(strange) and not is_wrong
-        wrong.append(True if is_wrong else False if right else None)
-    run, before, is_over = _longest(batches, wrong)
-    likeliest = {place: those.most_common(1)[0] for place, those in pairs.items() if those}
+def _exchanged(
+    batches: Sequence[Batch], logs: Logs, least: int, by_member: Callable[[Batch], bool]
+) -> MixedOffsets | None:
+    # The ends of all logs at each commit take long.
+    sample = _Exchange()
+    every = max(len(batches) // _SAMPLE, 1)
+    for at, (batch, state) in enumerate(_with_state(batches)):
+        if at % every == 0:
+            sample.add(batch, state, logs)
+    if sample.unexplained > 2 * (1 - _MOST) * len(sample.wrong):
+        return None
+    whole = sample if every == 1 else _Exchange()
+    for batch, state in _with_state(batches) if every > 1 else ():
+        whole.add(batch, state, logs)
+        if whole.unexplained > (1 - _MOST) * len(batches):
+            return None
+    runs = _runs(batches, whole.wrong, by_member)
+    longest = _longest(runs)
+    run = longest.batches
+    likeliest = {place: those.most_common(1)[0] for place, those in whole.pairs.items() if those}
     counts = Counter(place for each in run for place in each.offsets)
     found = {place: source for place, (source, times) in likeliest.items() if times >= _MOST * counts[place] > 0}
-    if len(run) < least or not found or unexplained > (1 - _MOST) * len(run):
+    if len(run) < least or not found or whole.unexplained > (1 - _MOST) * len(run):
         return None
-    return MixedOffsets(run, found, len(run), 0, before, is_over)
+    return MixedOffsets(run, found, len(run), 0, longest.before, longest.is_over, runs)
 
 
-def _sources(place: Place, batch: Batch, state: Mapping[Place, int], logs: Logs) -> list[Place]:
-    """The partitions at whose end the offset of another one is, and that have not got it themselves."""
-    offset, at_ms = batch.offsets[place], batch.at_ms
-    return [
-        other
-        for other, own in state.items()
-        if other != place and logs.is_near_end(other, offset, at_ms) and not logs.is_near_end(other, own, at_ms)
-    ]
+def _with_state(batches: Sequence[Batch]) -> Iterator[tuple[Batch, Mapping[Place, int]]]:
+    """Each commit, with the offsets of all partitions after it."""
+    state: dict[Place, int] = {}
+    for batch in batches:
+        state |= batch.offsets
+        yield batch, state
+
+
+class _Exchange:
+    """Which partitions have the offsets of which others."""
+
+    def __init__(self) -> None:
+        self.wrong: list[bool | None] = []
+        self.unexplained = 0
+        """The number of commits beyond the end of a log that are no position in another one."""
+        self.pairs: dict[Place, Counter[Place]] = {}
+        """For each partition, how often another one was at the end of its log at the offset of the former."""
+
+    def add(self, batch: Batch, state: Mapping[Place, int], logs: Logs) -> None:
+        """Take a commit, with the offsets of all partitions after it."""
+        strange = [place for place, each in batch.offsets.items() if logs.is_beyond(place, each, batch.at_ms)]
+        ends = {place: logs.near_end(place, batch.at_ms) for place in (state if strange else batch.offsets)}
+        # The source of an offset has not got its own.
+        others = [(place, near) for place, near in ends.items() if near and state[place] not in near]
+        sources = {
+            place: [other for other, near in others if other != place and batch.offsets[place] in near]
+            for place in strange
+        }
+        for place, those in sources.items():
+            self.pairs.setdefault(place, Counter()).update(those)
+        is_wrong = bool(sources) and all(sources.values())
+        # A member that catches up commits positions that are not yet near the end of any log.
+        self.unexplained += bool(strange) and not is_wrong
+        is_right = any(offset in ends[place] for place, offset in batch.offsets.items())
+        self.wrong.append(True if is_wrong else False if is_right else None)
+
+
+class MixedPlaces:
+    """The partitions for which groups committed offsets of other partitions, and when."""
+
+    def __init__(self, spans: Mapping[Offset, Sequence[tuple[int, int | None]]]) -> None:
+        self._spans = spans
+
+    def is_now(self, group: str, topic: str, partition: int) -> bool:
+        """Whether the present offset may be one of another partition."""
+        return any(until is None for _, until in self._spans.get((group, topic, partition), ()))
+
+    def was_at(self, group: str, topic: str, partition: int, at_ms: int | None) -> bool:
+        """Whether a commit at a time, or the offset before it, may be one of another partition."""
+        return any(
+            at_ms is None or (since <= at_ms and (until is None or at_ms <= until))
+            for since, until in self._spans.get((group, topic, partition), ())
+        )
+
+    def rows_without_present(self, rows: pa.Table) -> pa.Table:
+        """Rows of `lag` whose offsets are those of their partitions."""
+        return self._left(rows, [not self.is_now(*each) for each in self._places(rows)])
+
+    def falls_without(self, rows: pa.Table) -> pa.Table:
+        """Rows of `regressions` between offsets of their partitions."""
+        times = rows["commit_timestamp_ms"].to_pylist() if self._spans else ()
+        places = self._places(rows)
+        is_left = [not self.was_at(*place, at) for place, at in zip(places, times, strict=True)]
+        return self._left(rows, is_left)
+
+    def _places(self, rows: pa.Table) -> list[Offset]:
+        if not self._spans:
+            return []
+        groups, topics, numbers = (rows[name].to_pylist() for name in ("group_id", "topic", "partition"))
+        return list(zip(groups, topics, numbers, strict=True))
+
+    def _left(self, rows: pa.Table, is_left: list[bool]) -> pa.Table:
+        return rows.filter(pa.array(is_left, pa.bool_())) if self._spans else rows
 
 
 # -- what was read again -----------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from kafka_records_tables.report.facts.group_facts import (
 )
 from kafka_records_tables.report.facts.known_logs import replication_factor
 from kafka_records_tables.report.facts.leader_epochs import EpochStart, epochs_of
+from kafka_records_tables.report.facts.mixed_offsets import MixedPlaces
 from kafka_records_tables.report.facts.recreated_topics import recreation_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -42,7 +43,7 @@ from kafka_records_tables.report.rule_context import (
     moment,
     places_shown,
 )
-from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
+from kafka_records_tables.report.rules.mixed_offsets import mixed_places
 from kafka_records_tables.topics import OFFSETS
 
 KIND: Final = "log_end_lost"
@@ -103,7 +104,7 @@ def _find(context: RuleContext) -> list[Incident]:
 
 
 def _cuts(context: RuleContext) -> list[_Cut]:
-    suspects = context.once(_suspects)
+    suspects = _suspects(context, None)
     counts = Counter(topic for _, topic, _ in suspects if not topic.startswith("__"))
     # A log's first epoch begins with the log.
     starts = {
@@ -113,11 +114,12 @@ def _cuts(context: RuleContext) -> list[_Cut]:
         if len(of_log) > 1
     }
     remade = {topic for topic in {name for name, _ in starts} if recreation_of(context, topic) is not None}
-    suspects = {key: at for key, at in suspects.items() if key[1:] in starts and key[1] not in remade}
-    if not suspects:
+    if not any(key[1:] in starts and key[1] not in remade for key in suspects):
         return []
     # Offsets of other partitions show nothing about a log.
-    groups = sorted({group for group, *_ in suspects} - groups_with_mixed_offsets(context))[:MOST_GROUPS]
+    suspects = _suspects(context, mixed_places(context))
+    suspects = {key: at for key, at in suspects.items() if key[1:] in starts and key[1] not in remade}
+    groups = sorted({group for group, *_ in suspects})[:MOST_GROUPS]
     spans, lives = commit_spans(context, groups), member_lives(context, groups)
     found: dict[tuple[Place, int], tuple[EpochStart, list[_Read]]] = {}
     for (group, topic, partition), highest in suspects.items():
@@ -131,12 +133,15 @@ def _cuts(context: RuleContext) -> list[_Cut]:
     return [_Cut(place, start, tuple(reads)) for (place, _), (start, reads) in found.items()]
 
 
-def _suspects(context: RuleContext) -> dict[Offset, int]:
-    """The highest offsets from which groups fell, or that are beyond the end of the log."""
+def _suspects(context: RuleContext, mixed: MixedPlaces | None) -> dict[Offset, int]:
+    """The highest offsets from which groups fell, or that are beyond the end of the log; if `mixed` is given, without
+    offsets of other partitions."""
     falls = context.table("regressions")
     falls = kept(falls, equal(falls, "kind", "rewind_by_member", "reset_while_empty"))
     beyond = context.table("lag")
     beyond = kept(beyond, equal(beyond, "problem", "beyond_end"))
+    if mixed is not None:
+        falls, beyond = mixed.falls_without(falls), mixed.rows_without_present(beyond)
     names = ["group_id", "topic", "partition"]
     rows = pa.concat_tables(
         [

@@ -39,7 +39,7 @@ from kafka_records_tables.report.rule_context import (
 from kafka_records_tables.report.rules import crash_loops
 from kafka_records_tables.report.rules.deletion_causes import weigh_early_times, weigh_request
 from kafka_records_tables.report.rules.group_spans import life_words, with_life
-from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
+from kafka_records_tables.report.rules.mixed_offsets import mixed_places
 from kafka_records_tables.tables.lag import BEYOND_END
 
 _LIVELY = Threshold(
@@ -63,7 +63,7 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
         if problem == BEYOND_END and context.is_stored and rows.num_rows:
             rows = rows.filter(pa.array([not _was_copied_later(context, each) for each in rows.to_pylist()]))
         if problem != BEYOND_END and rows.num_rows:
-            rows = kept(rows, ~true_where(equal(rows, "group_id", *groups_with_mixed_offsets(context))))
+            rows = mixed_places(context).rows_without_present(rows)
         rows = with_life(context, rows, context.limit(f"{kind}.alive_within"))
         lists = ("partition", "offset", "log_start_offset", "end_offset", "topic_id", "commit_timestamp_ms", "lost")
         found = grouped(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow.compute as pc
@@ -28,10 +30,12 @@ from kafka_records_tables.report.facts.mixed_offsets import (
     Gain,
     Logs,
     MixedOffsets,
+    MixedPlaces,
     Start,
     batches_of,
     handled,
     mixed_offsets,
+    spans_of_runs,
     starts_of,
 )
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -61,7 +65,23 @@ _MOST_SHOWN: Final = 6
 """The maximum number of partitions, or of starts, that a sentence names."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group whose clients commit offsets of other partitions."""
+
+    group: str
+    spans: Mapping[Place, Sequence[Span]]
+    lives: Sequence[MemberLife]
+    mixed: MixedOffsets
+    logs: Logs
+    gains: Sequence[Gain]
+
+
 def _find(context: RuleContext) -> list[Incident]:
+    return [_incident(context, each) for each in context.once(_groups)]
+
+
+def _groups(context: RuleContext) -> list[_Group]:
     names = _suspects(context)
     spans: dict[str, dict[Place, list[Span]]] = {each: {} for each in names}
     for (group, topic, partition), of_place in commit_spans(context, names).items():
@@ -87,7 +107,7 @@ def _suspects(context: RuleContext) -> list[str]:
 
 def _of_group(
     context: RuleContext, group: str, spans: Mapping[Place, Sequence[Span]], lives: Sequence[MemberLife]
-) -> Incident | None:
+) -> _Group | None:
     least = context.limit(f"{KIND}.commits")
     batches = batches_of(spans)
     if len(batches) < least:
@@ -102,13 +122,26 @@ def _of_group(
     # Offsets of a topic that was recreated are beyond the ends of the new logs.
     batches = batches_of({place: of_place for place, of_place in spans.items() if place not in is_old})
     logs, gains = Logs(ends, known_ends(context)), _gains(context, group, lives)
-    mixed = mixed_offsets(batches, logs, gains, least)
-    if mixed is None:
-        return None
-    by = [each for each in lives if _was_there(each, mixed.batches[0])]
-    if not by or not any(_was_there(each, mixed.batches[-1]) for each in lives):
-        return None
-    return _incident(context, group, spans, lives, by, mixed, logs, starts_of(mixed, spans, gains, logs))
+    mixed = mixed_offsets(batches, logs, gains, least, _by_member(lives))
+    return None if mixed is None else _Group(group, spans, lives, mixed, logs, gains)
+
+
+def _by_member(lives: Sequence[MemberLife]) -> Callable[[Batch], bool]:
+    """Tells whether the group had a member when something was committed."""
+    joined: dict[int, list[int]] = {}
+    left: dict[int, list[int]] = {}
+    for life in lives:
+        joined.setdefault(life.log_partition, []).append(life.joined_at)
+        if life.left_at is not None:
+            left.setdefault(life.log_partition, []).append(life.left_at)
+    for offsets in (*joined.values(), *left.values()):
+        offsets.sort()
+
+    def had_member(batch: Batch) -> bool:
+        came = bisect_left(joined.get(batch.log_partition, ()), batch.log_offset)
+        return came > bisect_right(left.get(batch.log_partition, ()), batch.log_offset)
+
+    return had_member
 
 
 def _was_there(life: MemberLife, batch: Batch) -> bool:
@@ -130,17 +163,12 @@ def _gains(context: RuleContext, group: str, lives: Sequence[MemberLife]) -> lis
     return sorted(found, key=lambda each: (each.log_partition, each.log_offset))
 
 
-def _incident(
-    context: RuleContext,
-    group: str,
-    spans: Mapping[Place, Sequence[Span]],
-    lives: Sequence[MemberLife],
-    by: Sequence[MemberLife],
-    mixed: MixedOffsets,
-    logs: Logs,
-    starts: Sequence[Start],
-) -> Incident:
+def _incident(context: RuleContext, found: _Group) -> Incident:
+    group, spans, lives, mixed, logs = found.group, found.spans, found.lives, found.mixed, found.logs
+    starts = starts_of(mixed, spans, found.gains, logs)
     first, last, before = mixed.batches[0], mixed.batches[-1], mixed.before
+    # The log does not show which member committed. One that never had some of the partitions is not all of them.
+    by = [each for each in lives if _was_there(each, first) and each.places >= set(mixed.places)]
     new = [each for each in by if before is not None and each.joined_at > before.log_offset]
     since_ms = min([first.at_ms, *(each.joined_ms for each in new if each.joined_ms is not None)])
     by = new or by
@@ -188,14 +216,16 @@ def _incident(
 
 
 def _problem(group: str, by: Sequence[MemberLife], mixed: MixedOffsets, places: Sequence[Place], since_ms: int) -> str:
-    who = f"{listed(names_of(by)[:1])} of the group {shown(group)}"
+    who, has = f"{listed(names_of(by)[:1])} of the group {shown(group)}", "has"
+    if not by:
+        who, has = f"members of the group {shown(group)}", "have"
     count = f"{counted(len(mixed.batches), 'commit')} in a row"
     if mixed.sources:
         pairs = [f"{_name(place)} got that of {_name(source)}" for place, source in mixed.sources.items()]
-        what = f"has committed offsets of other partitions: in {count}, {', '.join(pairs[:_MOST_SHOWN])}."
+        what = f"{has} committed offsets of other partitions: in {count}, {', '.join(pairs[:_MOST_SHOWN])}."
     else:
         same = "for the same partition of several topics" if mixed.is_by_number else "for several partitions"
-        what = f"has committed the same offset {same}: {count}, of {places_shown(places)}, although the logs end at "
+        what = f"{has} committed the same offset {same}: {count}, of {places_shown(places)}, although the logs end at "
         what += "different offsets."
     beyond = f" {mixed.beyond} of them were beyond the end of a log at that moment." if mixed.beyond else ""
     falls = f" {counted(mixed.falls, 'time')} the offsets fell while the members read on." if mixed.falls else ""
@@ -302,9 +332,9 @@ def _steps(
 ) -> tuple[NextStep, ...]:
     steps = []
     if not mixed.is_over:
-        clients = listed(names_of(by)[:1])
+        clients = listed(names_of(by)[:1]) if by else f"the clients of {shown(group)}"
         before = [each for each in names_of(former) if each not in names_of(by)]
-        back = f"Go back to the version of {listed(before[-1:])}, or fix" if before else "Fix"
+        back = f"Go back to the version of {listed(before[-1:])}, or fix" if by and before else "Fix"
         steps.append(
             NextStep(
                 f"{back} the commit of {clients}: an offset for each partition, the one after its own last record (in "
@@ -341,7 +371,7 @@ def _steps(
 def _verdicts(
     group: str, by: Sequence[MemberLife], mixed: MixedOffsets, lives: Sequence[MemberLife]
 ) -> dict[str, Verdict]:
-    client, count = listed(names_of(by)[:1]), counted(len(mixed.batches), "commit")
+    client, count = listed(names_of(by)[:1]) if by else "A client", counted(len(mixed.batches), "commit")
     if mixed.sources:
         name, statement = _EXCHANGED, f"{client} assigns offsets to the wrong partitions when it commits."
         shows = f"in {count} in a row, partitions got the offsets of others"
@@ -357,7 +387,7 @@ def _verdicts(
         )
         shows = f"{count} in a row had the same offset for all partitions of a member"
     there = Evidence(f"{shown(group)} had members that read at all {count}")
-    beside = Evidence("the wrong offsets of all partitions were committed together, by one client")
+    beside = Evidence("the wrong offsets of all partitions were committed together")
     others = Evidence("the offsets beyond the end of a log are positions in the logs of other partitions")
     return {
         name: Verdict(
@@ -435,4 +465,19 @@ RULES = (RULE,)
 
 def groups_with_mixed_offsets(context: RuleContext) -> set[str]:
     """The groups whose clients commit offsets of other partitions: their offsets show nothing about the logs."""
-    return {group for each in context.once(_find) for group in each.finding.group_ids}
+    return {each.group for each in context.once(_groups)}
+
+
+def mixed_places(context: RuleContext) -> MixedPlaces:
+    """Where offsets show nothing about the log of their partition, because they are those of another one."""
+    return context.once(_mixed_places)
+
+
+def _mixed_places(context: RuleContext) -> MixedPlaces:
+    return MixedPlaces(
+        {
+            (each.group, *place): of_place
+            for each in context.once(_groups)
+            for place, of_place in spans_of_runs(each.mixed, each.spans).items()
+        }
+    )

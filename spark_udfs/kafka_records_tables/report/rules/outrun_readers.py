@@ -39,7 +39,7 @@ from kafka_records_tables.report.rule_context import (
     partitions_shown,
     shown,
 )
-from kafka_records_tables.report.rules.mixed_offsets import groups_with_mixed_offsets
+from kafka_records_tables.report.rules.mixed_offsets import mixed_places
 from kafka_records_tables.report.rules.outrun_causes import EARLY, deleted_by
 from kafka_records_tables.report.rules.shortened_retention import CAUSE as SHORTENED
 from kafka_records_tables.report.rules.shortened_retention import with_changed_retention
@@ -75,14 +75,18 @@ def _find(context: RuleContext) -> list[Incident]:
     suspects = _suspects(context)
     steps_by_topic: dict[tuple[str, str], dict[int, Steps]] = {}
     for (group, topic, partition), spans in commit_spans(context, tuple(suspects)).items():
-        steps_by_topic.setdefault((group, topic), {})[partition] = steps_of(spans)
+        steps = steps_of(spans)
+        if steps:
+            # Offsets of other partitions are no steps.
+            mixed = mixed_places(context)
+            steps = [each for each in steps if not mixed.was_at(group, topic, partition, each[1].from_ms)]
+        steps_by_topic.setdefault((group, topic), {})[partition] = steps
     found: list[Incident] = []
-    mixed = groups_with_mixed_offsets(context) if suspects else ()
     for group, rows in suspects.items():
-        if group in mixed:
-            continue
         of_topics: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
+            if mixed_places(context).is_now(group, row["topic"], row["partition"]):
+                continue
             of_topics.setdefault(row["topic"], []).append(row)
         for topic, own in of_topics.items():
             jumps = _jumps(context, group, own, steps_by_topic.get((group, topic), {}))
