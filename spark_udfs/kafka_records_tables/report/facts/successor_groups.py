@@ -78,7 +78,7 @@ def successions(context: RuleContext) -> list[Succession]:
 
 
 def _successions(context: RuleContext) -> list[Succession]:
-    stopped, created = stopped_groups(context), _created(context)
+    stopped, created = context.once(stopped_groups), _created(context)
     if not stopped or not created:
         return []
     topics = _topics(context, {*stopped, *created})

@@ -98,10 +98,10 @@ class _Suspect:
 
 
 def _find(context: RuleContext) -> list[Incident]:
-    suspects = _suspects(context)
-    replaced = _replaced(context, suspects)
-    suspects = [each for each in suspects if each.group not in replaced and not _expires(context, each)]
+    suspects = [each for each in _suspects(context) if not _expires(context, each)]
     suspects = suspects[: _MOST_CLOSE if context.is_stored else _MOST_ON_BROKERS]
+    replaced = _replaced(context, suspects)
+    suspects = [each for each in suspects if each.group not in replaced]
     groups = tuple(each.group for each in suspects)
     spans: dict[str, dict[Place, list[Span]]] = {}
     for key, of_place in commit_spans(context, groups).items():
@@ -126,7 +126,9 @@ def _suspects(context: RuleContext) -> list[_Suspect]:
     groups = kept(groups, pc.equal(groups["member_count"], 0), pc.not_equal(groups["group_kind"], "share"))
     there = set(groups["group_id"].to_pylist())
     limit = context.at_ms - context.limit(f"{KIND}.after")
-    emptied = {group: at_ms for group, at_ms in stopped_groups(context).items() if group in there and at_ms <= limit}
+    emptied = {
+        group: at_ms for group, at_ms in context.once(stopped_groups).items() if group in there and at_ms <= limit
+    }
     if not emptied:
         return []
     lag = context.table("lag")
@@ -158,12 +160,12 @@ def _replaced(context: RuleContext, suspects: Sequence[_Suspect]) -> set[str]:
     same application, and began in the second half of the life of this one or after it."""
     if not suspects:
         return set()
-    readers = _readers(context)
+    readers = _readers(context, {topic for each in suspects for life in each.lives for topic in life.topics})
     rivals = {
         each.group: sorted({name for life in each.lives for topic in life.topics for name in readers.get(topic, ())})
         for each in suspects
     }
-    lives = member_lives(context, sorted({name for names in rivals.values() for name in names})[: 10 * MOST_GROUPS])
+    lives = member_lives(context, sorted({name for names in rivals.values() for name in names})[:MOST_GROUPS])
     found = {each.old for each in successions(context)}
     for suspect in suspects:
         since = suspect.joined_ms + suspect.lived_ms // 2
@@ -174,12 +176,15 @@ def _replaced(context: RuleContext, suspects: Sequence[_Suspect]) -> set[str]:
     return found
 
 
-def _readers(context: RuleContext) -> dict[str, list[str]]:
-    """The groups with members, share groups among them, by each topic that they read."""
+def _readers(context: RuleContext, topics: set[str]) -> dict[str, list[str]]:
+    """The groups with members, share groups among them, by each of the given topics that they read."""
     groups = context.table("groups")
     alive = kept(groups, pc.greater(groups["member_count"], 0))["group_id"].combine_chunks()
     names = ["group_id", "topic"]
-    rows = pa.concat_tables(context.table(each).select(names) for each in ("current_offsets", "share_group_topics"))
+    rows = pa.concat_tables(
+        kept(context.table(each), equal(context.table(each), "topic", *topics)).select(names)
+        for each in ("current_offsets", "share_group_topics")
+    )
     rows = rows.filter(pc.is_in(rows["group_id"], alive)).group_by(names).aggregate([])
     found: dict[str, list[str]] = {}
     for group, topic in zip(rows["group_id"].to_pylist(), rows["topic"].to_pylist(), strict=True):
