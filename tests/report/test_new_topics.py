@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,11 +37,14 @@ def _findings(
     given_ms: int = _GIVEN,
     held: int = 0,
     cleaned: bool = False,
+    matched: Sequence[str] | None = (_OLD, _NEW),
+    subtopology: str | None = None,
     **rates: float,
 ) -> list[ReportFinding]:
     """The findings about a group that read ten records per second of each partition of "orders", and got the topic
     "loadtest" at `given_ms`. `new_from` records were in each partition of it then; `held` is the number of its
-    partitions that keep up."""
+    partitions that keep up. `matched` are the topics that its regular expression matched. If `subtopology` is given, it
+    is a streams group whose members get tasks of it."""
     rate = {**_RATES, **rates}
     history, samples, lag, progress = [], [], [], []
     for topic in (_OLD, _NEW):
@@ -74,17 +77,18 @@ def _findings(
             lag.append({**place, "lag": written - read, "member_id": f"m{number}"})
             row = {**place, "state": "falling_behind", "offset": read, "end_offset": written}
             progress.append({**row, "unread_timestamp_ms": _GIVEN, "moment_timestamp_ms": _UNTIL})
-    event = {"group_id": GROUP, "log_partition": 0, "sequence": 0}
+    kind = "consumer" if subtopology is None else "streams"
+    event = {"group_id": GROUP, "log_partition": 0, "sequence": 0, "group_kind": kind}
     timeline = []
     for number in range(members):
         detail = json.dumps({"client_id": f"node-{number}"})
         joined = {"member_id": f"m{number}", "at_timestamp_ms": joined_ms, "log_offset": joined_ms + 1}
         timeline.append({**event, **joined, "event": "member_joined", "detail": detail})
-        gained = json.dumps({"gained": {_NEW: [number]}})
+        gained = json.dumps({"gained": {_NEW if subtopology is None else f"active {subtopology}": [number]}})
         given = {"member_id": f"m{number}", "at_timestamp_ms": given_ms - 500, "log_offset": given_ms}
         timeline.append({**event, **given, "event": "assignment_changed", "detail": gained})
     change = {"event": "created", "topic": _NEW, "partition_count": 2, "at_timestamp_ms": made_ms, "log_offset": 9}
-    of_members = {"client_host": "/10.0.0.1", "subscribed_regex": regex, "regex_topics": [_OLD, _NEW]}
+    of_members = {"client_host": "/10.0.0.1", "subscribed_regex": regex, "regex_topics": matched}
     context = _context(
         {"history": history, "log_samples": samples, "topic_changes": [] if made_ms is None else [change]},
         lag=lag,
@@ -96,6 +100,7 @@ def _findings(
         timeline=timeline,
         log_ends=[{"topic": each["topic"], "partition": each["partition"]} for each in samples],
         progress=progress,
+        assignments=[{"group_id": GROUP, "subtopology_id": subtopology, "source_topics": [_NEW]}],
     )
     return _found(replace(context, reading=(_CLEANED,) if cleaned else ()), "too_slow")
 
@@ -131,6 +136,32 @@ def test_a_topic_that_a_subscription_by_a_regular_expression_matches_is_the_caus
     assert 'subscribe to "orders" by name, not by the regular expression orders|load.*' in found.next[0].what
     assert "a group of its own" in found.next[1].what
     assert not any("Add members" in each.what or "became slow" in each.what for each in found.next)
+
+
+@pytest.mark.parametrize("matched", [None, [], [_OLD]])
+def test_a_regular_expression_that_is_not_known_to_match_is_not_named(matched: Sequence[str] | None) -> None:
+    found = _only(matched=matched)
+    assert "regular expression" not in found.problem
+    assert not any("regular expression" in each.what for each in found.next)
+
+
+def test_tasks_of_a_streams_group_are_partitions_of_the_topic() -> None:
+    """Their members got them half a second before the first commit."""
+    found = _only(regex=None, subtopology="0")
+    assert found.since_timestamp_ms == _GIVEN - 500
+    assert _causes(found) == [(_NEW_TOPIC, "high")]
+
+
+def test_a_group_is_said_to_keep_up_with_its_other_topics_only_if_that_is_proved() -> None:
+    statements = {
+        cause.statement
+        for found in (_only(), *_findings(read_old=3.0, read_new=2.0, write_new=20.0))
+        for cause in found.causes
+        if cause.name == _NEW_TOPIC
+    }
+    proved, other = sorted(statements, key=lambda each: "would keep up" not in each)
+    assert proved.endswith('and would keep up with the 20.0 of its other topics ("orders").')
+    assert other.endswith('the group handles 10.0 in all, and 20.0 are written to its other topics ("orders").')
 
 
 def test_the_other_topics_of_the_group_are_effects() -> None:

@@ -13,6 +13,7 @@ import pytest
 from kafka_records.enums import TransactionState
 from kafka_records_tables.report.facts import timed_out_transactions
 from kafka_records_tables.report.report_parts import ReportFinding
+from kafka_records_tables.report.rule_context import RuleContext
 from tests.report.data_directory import OFFSETS, TRANSACTIONS
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND, MadeCluster
 from tests.report.rule_cases import END_MS, GROUP
@@ -223,3 +224,52 @@ def test_timeouts_are_long_raise_the_epoch_and_fence_the_producer(tmp_path: Path
 
 def test_without_timeouts_there_is_no_row(tmp_path: Path) -> None:
     assert _rows(tmp_path, [_Abort(900), _Abort(4500, raises=False)]) == []
+
+
+def test_of_committed_transactions_only_the_last_durations_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lives: list[timed_out_transactions._Life] = []
+    finish = timed_out_transactions.Reader.finish
+
+    def seen(self: timed_out_transactions.Reader) -> Any:
+        lives.extend(self._lives.values())
+        return finish(self)
+
+    monkeypatch.setattr(timed_out_transactions.Reader, "finish", seen)
+    cluster = MadeCluster("commits", END_MS, offsets_partitions=1)
+    cluster.logs.partitions = {OFFSETS: 1, TRANSACTIONS: 1}
+    cluster.topic("orders", 4)
+    cluster.topic("enriched", 4)
+    life = Transactional(cluster, "exporter", "billing", "enriched", 200, timeout_ms=_TIMEOUT)
+    life.start(END_MS - HOUR)
+    # The first of seven is the slowest, and five count.
+    for number, lasts in enumerate((3900, 3800, 900, 800, 1700, 600, 500)):
+        began = END_MS - HOUR + number * MINUTE
+        life.begin(began, {("orders", 0): 50 + number})
+        life.end(began + lasts)
+    life.begin(END_MS - MINUTE, {("orders", 0): 60})
+    life.epoch += 1
+    life._write(END_MS - MINUTE + 4500, TransactionState.PREPARE_ABORT, life._partitions)
+    cluster.write(tmp_path)
+    (row,) = _read(timed_out_transactions.TABLE, tmp_path)
+    assert (row["slowest_ms"], row["committed_timestamp_ms"]) == (1700, END_MS - HOUR + 6 * MINUTE + 500)
+    (known,) = lives
+    assert list(known.durations) == [900, 800, 1700, 600, 500]
+    assert known.records[0].status == TransactionState.PREPARE_COMMIT
+    assert len(known.records) <= 5
+
+
+def test_the_log_of_transactions_is_not_read_for_commits_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    look = RuleContext.look
+
+    def noted(self: RuleContext, table: Any, *others: Any, **options: Any) -> Any:
+        looks.append(table if isinstance(table, str) else table.name)
+        return look(self, table, *others, **options)
+
+    monkeypatch.setattr(RuleContext, "look", noted)
+    _finding(_Loop(producer=None))
+    assert timed_out_transactions.TABLE.name not in looks
+    _finding(_Loop())
+    assert timed_out_transactions.TABLE.name in looks

@@ -56,13 +56,14 @@ def _finding(
     pending: Sequence[int] = (),
     held: Sequence[int] = (0, 1),
     cleaned: bool = False,
+    is_streams: bool = False,
 ) -> ReportFinding:
     """The finding about a group of which a member reads two partitions ("orders" 0 and 1), and one member after
     another then gets the partitions in `lives` and leaves. `made` are changes of topics: event, topic, partitions and
-    time. `held` are the partitions that the first member had for an hour."""
+    time. `held` are the partitions that the first member had for an hour. In a streams group, members get tasks."""
     events = [
         _event("member_joined", END_MS - HOUR, "old", client_id="w-0", session_timeout_ms=8 * SECOND),
-        _event("assignment_changed", END_MS - HOUR, "old", gained={"orders": list(held)}),
+        _event("assignment_changed", END_MS - HOUR, "old", gained={"active 0" if is_streams else "orders": list(held)}),
         _event("member_left", _GIVEN - 1, "old"),
     ]
     for number, places in enumerate(lives):
@@ -73,6 +74,8 @@ def _finding(
             _event("assignment_changed", at_ms, name, gained={topic: list(some) for topic, some in places.items()}),
             _event("member_left", at_ms + stay_ms, name),
         ]
+    kind = "streams" if is_streams else "classic"
+    events = [each | {"group_kind": kind} for each in events]
     events.sort(key=lambda each: each["at_timestamp_ms"])
     committed = [each for each in (0, 1) if each not in deleted]
     lag = {"group_id": GROUP, "topic": "orders", "unread_timestamp_ms": _GIVEN, "lag": 40}
@@ -93,7 +96,8 @@ def _finding(
         log_ends=logs,
         pending_offsets=[{"group_id": GROUP, "topic": "orders", "partition": each} for each in pending],
         lag=[lag | {"partition": each} for each in committed],
-        groups=[{"group_id": GROUP, "group_kind": "classic", "log_partition": 0, "epoch": 2}],
+        groups=[{"group_id": GROUP, "group_kind": kind, "log_partition": 0, "epoch": 2}],
+        assignments=([{"group_id": GROUP, "subtopology_id": "0", "source_topics": ["orders"]}] if is_streams else []),
     )
     (found,) = _found(replace(context, reading=(_CLEANED,) if cleaned else ()), "crash_loop")
     return found
@@ -126,6 +130,13 @@ def test_partitions_that_were_added_stop_a_group_with_auto_offset_reset_none() -
     )
     assert "--reset-offsets --group g --topic orders:2,3 --to-earliest --dry-run" in (stop.command or "")
     assert found.next[2].what == "Does the log of the application show NoOffsetForPartitionException?"
+
+
+def test_tasks_of_a_streams_group_are_partitions_without_an_offset() -> None:
+    found = _finding([{"active 0": (2, 3)}, *[{"active 0": (0, 1, 2, 3)}] * 5], made=_GROWN, is_streams=True)
+    assert _causes(found)[0] == (_NONE, "medium")
+    assert found.since_timestamp_ms == _GIVEN
+    assert 'got "orders" (partitions 2-3), added at' in found.problem
 
 
 def test_a_record_is_less_likely_if_several_offsets_stop_at_once() -> None:

@@ -125,6 +125,13 @@ def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[
     return lives
 
 
+def gains_of(context: RuleContext, row: Mapping[str, Any]) -> list[Place]:
+    """The partitions that a member gained in a row of `timeline`. In a streams group, those that its tasks read."""
+    gained = json.loads(row["detail"] or "{}").get("gained", {})
+    sources = sources_of_group(context, row["group_id"]) if row["group_kind"] == "streams" else {}
+    return places_of(with_topics(gained, sources))
+
+
 def places_of(changes: Mapping[str, Any]) -> list[Place]:
     """The partitions in the detail of an assignment change, by topic."""
     lists = ((topic, each) for topic, each in changes.items() if isinstance(each, list))

@@ -3,7 +3,6 @@ them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +17,8 @@ from kafka_records_tables.report.facts.group_facts import (
     Place,
     Span,
     committed_at,
+    gains_of,
     member_lives,
-    places_of,
 )
 from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.rule_context import MINUTE_MS
@@ -156,7 +155,7 @@ def _given(
     rows = context.rows_of_group("timeline", group)
     rows = kept(rows, equal(rows, "event", "assignment_changed"), pc.is_valid(rows["at_timestamp_ms"]))
     for row in rows.to_pylist():
-        for topic, _ in places_of(json.loads(row["detail"] or "{}").get("gained", {})):
+        for topic, _ in gains_of(context, row):
             if topic in found:
                 at = row["at_timestamp_ms"], (row["log_partition"], row["log_offset"])
                 found[topic] = min(found[topic], at)
@@ -186,8 +185,9 @@ def _written(ends: LogEnds, places: Iterable[Place], from_ms: int, to_ms: int) -
 
 
 def _regex(context: RuleContext, group: str, topic: str) -> str | None:
+    """The regular expression of a member's subscription that the coordinator has found to match a topic."""
     for each in context.rows_of_group("members", group).to_pylist():
-        if each["subscribed_regex"] and topic in (each["regex_topics"] or (topic,)):
+        if each["subscribed_regex"] and topic in (each["regex_topics"] or ()):
             return str(each["subscribed_regex"])
     return None
 

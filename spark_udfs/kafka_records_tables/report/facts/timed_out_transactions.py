@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,6 +76,28 @@ class _Record:
     offset: int
 
 
+@dataclass(slots=True)
+class _Life:
+    """What is known about a transactional id. Of the transactions before its last commit, only a few durations are
+    kept: the log may have millions of records."""
+
+    producer_ids: set[int] = field(default_factory=set)
+    durations: deque[int | None] = field(default_factory=lambda: deque(maxlen=_LAST))
+    """The durations of the last committed transactions in milliseconds; None if one is unknown."""
+    committed_ms: int | None = None
+    """When the last commit was prepared."""
+    records: list[_Record] = field(default_factory=list)
+    """The records since the last commit, which is the first of them; all if there was none."""
+
+    def add(self, record: _Record) -> None:
+        self.producer_ids.add(record.producer_id)
+        if record.status == _PREPARE_COMMIT:
+            self.records.clear()
+            self.committed_ms = record.time_ms
+            self.durations.append(record.time_ms - record.began_ms if record.began_ms >= 0 else None)
+        self.records.append(record)
+
+
 def timed_out_of(context: RuleContext) -> list[dict[str, Any]]:
     """The rows; empty if there are no transactions, or if the report is made only from tables."""
     return context.look(TABLE).to_pylist() if context.table("transactions").num_rows else []
@@ -83,7 +106,7 @@ def timed_out_of(context: RuleContext) -> list[dict[str, Any]]:
 class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, "transaction_state", TABLE.records, "not used: its transactional id is unknown")
-        self._records: dict[str, list[_Record]] = {}
+        self._lives: dict[str, _Life] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         found = DecodedRecords(rows, self.schemas)
@@ -98,18 +121,17 @@ class Reader(RecordReader):
             time_ms = None if times is None else times[at]
             if name is not None and status is not None and time_ms is not None:
                 record = _Record(status, producer, epoch, timeout, began, int(time_ms), int(found.offsets[at]))
-                self._records.setdefault(name, []).append(record)
+                self._lives.setdefault(name, _Life()).add(record)
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        found = [row for name, records in self._records.items() if (row := self._row(name, records)) is not None]
+        found = [row for name, life in self._lives.items() if (row := self._row(name, life)) is not None]
         if found:
             found.sort(key=lambda each: each["log_offset"])
             yield batch_of(TABLE.schema, found)
 
-    def _row(self, name: str, records: list[_Record]) -> dict[str, Any] | None:
-        ends = [at for at, each in enumerate(records) if each.status == _PREPARE_COMMIT]
-        later = records[ends[-1] if ends else 0 :]
+    def _row(self, name: str, life: _Life) -> dict[str, Any] | None:
+        later = life.records
         aborts = [(before, each) for before, each in pairwise(later) if each.status == _PREPARE_ABORT]
         timeouts = [
             {
@@ -123,14 +145,13 @@ class Reader(RecordReader):
         ]
         if not timeouts:
             return None
-        last = records[-1]
-        committed = [records[at] for at in ends[-_LAST:] if records[at].began_ms >= 0]
+        last = later[-1]
         return {
             "transactional_id": name,
-            "producer_ids": sorted({each.producer_id for each in records}),
+            "producer_ids": sorted(life.producer_ids),
             "timeout_ms": last.timeout_ms,
-            "committed_timestamp_ms": records[ends[-1]].time_ms if ends else None,
-            "slowest_ms": max((each.time_ms - each.began_ms for each in committed), default=None),
+            "committed_timestamp_ms": life.committed_ms,
+            "slowest_ms": max((each for each in life.durations if each is not None), default=None),
             "timeouts": timeouts,
             "aborts": len(aborts),
             "log_timestamp_ms": last.time_ms,

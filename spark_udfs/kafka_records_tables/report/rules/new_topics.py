@@ -118,11 +118,15 @@ def _verdict(group: str, new: NewTopic, is_even: bool) -> Verdict:
         f"{new.written:.1f} records per second are written to {shown(new.topic)}, and {new.written_to_others:.1f} to "
         "the other topics of the group"
     )
+    others = (
+        f", and would keep up with the {new.written_to_others:.1f} of its other topics"
+        if new.is_proved
+        else f", and {new.written_to_others:.1f} are written to its other topics"
+    )
     is_certain = new.is_proved and is_even and new.is_of_old_members and new.made is not None
     return Verdict(
         f"{shown(group)} reads the new topic {shown(new.topic)}: {_how(new)}. {new.written:.1f} records per second are "
-        f"written to it; the group handles {new.handled:.1f} in all, and would keep up with the "
-        f"{new.written_to_others:.1f} of its other topics ({listed(new.other_topics)}).",
+        f"written to it; the group handles {new.handled:.1f} in all{others} ({listed(new.other_topics)}).",
         evidence_for=(*_given(new), *((rates, _speed(new)) if new.is_proved else ())),
         evidence_against=() if new.is_proved else (_speed(new), rates),
         is_certain=is_certain,

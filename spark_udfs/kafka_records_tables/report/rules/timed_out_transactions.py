@@ -102,17 +102,20 @@ class TimedOut:
 def _of_group(context: RuleContext, group: str, places: Iterable[Place]) -> TimedOut | None:
     """The transactions that timed out of the producers that commit the offsets of a group; None if there are none, or
     if the last commit of one of some partitions belonged to no transaction."""
+    commits = context.look("offset_commits", (group,))
+    commits = kept(commits, pc.invert(commits["is_tombstone"]))
+    producers = set(commits["producer_id"].drop_null().to_pylist())
+    # Without transactional commits, the log of transactions need not be read: it may be large.
+    if not producers:
+        return None
     rows = timed_out_of(context)
     if not rows:
         return None
-    commits = context.look("offset_commits", (group,))
-    commits = kept(commits, pc.invert(commits["is_tombstone"]))
     last: dict[Place, int | None] = {}
     columns = (commits[name].to_pylist() for name in ("topic", "partition", "producer_id", "transaction"))
     for topic, partition, producer, outcome in zip(*columns, strict=True):
         if outcome != "aborted":
             last[topic, partition] = producer
-    producers = set(commits["producer_id"].to_pylist())
     own = [each for each in rows if producers & set(each["producer_ids"])]
     return None if any(last.get(each) is None for each in places) or not own else TimedOut(own)
 

@@ -3,7 +3,6 @@ auto.offset.reset none)."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -19,8 +18,8 @@ from kafka_records_tables.report.facts.group_facts import (
     Offset,
     Place,
     Span,
+    gains_of,
     log_ends,
-    places_of,
     stopped_quickly,
 )
 from kafka_records_tables.report.facts.known_logs import known_ends
@@ -177,7 +176,7 @@ def _given(context: RuleContext, group: str, without: Mapping[Place, Sequence[Sp
     found: dict[Place, NoOffset] = {}
     for row in rows.to_pylist():
         at_ms = row["at_timestamp_ms"]
-        for place in places_of(json.loads(row["detail"] or "{}").get("gained", {})):
+        for place in gains_of(context, row):
             if place not in without or place in found:
                 continue
             former = without[place][-1] if without[place] else None
