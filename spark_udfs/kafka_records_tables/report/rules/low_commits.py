@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,9 +24,9 @@ from kafka_records_tables.report.facts.group_facts import (
     Span,
     commit_spans,
     ends_of_topic,
+    gains_of,
     member_lives,
     names_of,
-    places_of,
 )
 from kafka_records_tables.report.facts.low_commits import LowCommits, low_commits
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -239,7 +238,7 @@ def _starts(context: RuleContext, group: str, low: LowCommits, spans: Mapping[Pl
     for row in rows.to_pylist():
         at = row["log_partition"], row["log_offset"]
         if row["event"] == "assignment_changed":
-            for place in places_of((json.loads(row["detail"]) if row["detail"] else {}).get("gained", {})):
+            for place in gains_of(context, row):
                 got.setdefault(place, []).append(row["at_timestamp_ms"] or 0)
                 gained.setdefault(at, set()).add(row["member_id"])
         elif row["group_kind"] == "classic":

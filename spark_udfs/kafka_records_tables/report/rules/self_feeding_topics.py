@@ -14,10 +14,10 @@ from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
     commit_spans,
+    gains_of,
     log_ends,
     member_lives,
     names_of,
-    places_of,
 )
 from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
@@ -201,7 +201,7 @@ def _assigned(context: RuleContext, group: str, topic: str, first_ms: int) -> tu
         each
         for each in rows
         if each["event"] == "assignment_changed"
-        and any(name == topic for name, _ in places_of(json.loads(each["detail"] or "{}").get("gained", {})))
+        and any(name == topic for name, _ in gains_of(context, each))
         and (each["at_timestamp_ms"] or first_ms) <= first_ms
     ]
     event = min(gains, key=lambda each: (each["at_timestamp_ms"] or 0, each["log_offset"]), default=first)
