@@ -9,7 +9,7 @@ import pytest
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables.engines.checked_request import question_of
 from kafka_records_tables.read import Engine, read_answers
-from kafka_records_tables.report.facts.share_waits import TABLE
+from kafka_records_tables.report.facts.share_waits import TABLE, first_unprocessed
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import ReportFinding
 from tests.report.made_up_cluster import HOUR, MINUTE, SECOND
@@ -42,11 +42,12 @@ def _stuck(
     owners: int = 2,
     end: int = END,
     written_ms: int | None = None,
+    down: int = 0,
     others_ms: int = END_MS - SECOND,
 ) -> list[ReportFinding]:
     """A share group that acknowledged these batches of partition 1: the first of them `held` milliseconds ago, the last
-    one `quiet` milliseconds ago. Two records are written per second. In partition 0, it acknowledged the last record at
-    `others_ms`."""
+    one `quiet` milliseconds ago. Two records are written per second, but before the last one brokers were down for
+    `down` milliseconds. In partition 0, it acknowledged the last record at `others_ms`."""
     place = {"group_id": "g", "topic_id": TOPIC_ID, "log_partition": 0}
     names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     done = sum(last - first + 1 for first, last, state, _ in batches if state == ACKNOWLEDGED)
@@ -60,6 +61,8 @@ def _stuck(
     first_ms = END_MS - 500 * end if written_ms is None else written_ms
     step = 500 if written_ms is None else 0
     samples = [{"offset": each, "timestamp_ms": first_ms + step * (each + 1)} for each in range(end)]
+    for each in samples[:-1]:
+        each["timestamp_ms"] -= down
     looks: dict[str, list[Row]] = {
         "configs": [dict(_config(name, value, "g", "group")) for name, value in (configs or {}).items()],
         TABLE.name: [waits, others],
@@ -132,23 +135,19 @@ def test_the_limit_may_be_one_of_the_brokers() -> None:
     """Without a limit in the metadata log, the window may be full all the same: nothing has been acknowledged for far
     longer than ever before."""
     (found,) = _stuck(others_ms=END_MS - HOUR, quiet=61 * SECOND)
-    assert (found.level, found.causes[0].name) == (Level.HIGH, HELD)
+    assert (found.level, found.causes[0].name) == (Level.MODERATE, HELD)
     assert "Nothing has been acknowledged since" in found.problem
     assert found.lacked
 
 
 @pytest.mark.parametrize(
-    ("given", "level", "causes"),
-    [
-        ({}, Level.MODERATE, [HANG]),
-        ({"others_ms": END_MS - HOUR}, Level.HIGH, [HANG]),
-        ({"owners": 0}, Level.MODERATE, [UNASSIGNED]),
-    ],
+    ("given", "causes"),
+    [({}, [HANG]), ({"others_ms": END_MS - HOUR}, [HANG]), ({"owners": 0}, [UNASSIGNED])],
     ids=["others go on", "none goes on", "nobody has it"],
 )
-def test_nothing_is_acknowledged_at_all(given: Row, level: Level, causes: list[str]) -> None:
+def test_nothing_is_acknowledged_at_all(given: Row, causes: list[str]) -> None:
     (found,) = _stuck(NONE, quiet=2 * MINUTE, **given)
-    assert (found.level, found.since_timestamp_ms) == (level, END_MS - 2 * MINUTE)
+    assert (found.level, found.since_timestamp_ms) == (Level.MODERATE, END_MS - 2 * MINUTE)
     assert [each.name for each in found.causes] == causes
     assert "never took longer than 2 s" in found.problem
     assert found.scale["records_waiting"] == END - START
@@ -212,3 +211,29 @@ def test_records_that_are_released_are_a_change_but_hold_nothing() -> None:
     topic.delete()
     (found,) = _waits(topic, [100, 200, 300, 400])
     assert (found["held_ms"], found["changes"], found["changed_ms"]) == (None, 2, 300)
+
+
+def test_the_first_offset_is_that_of_all_records_together() -> None:
+    """A record that is processed late makes the ones after it the processed beginning."""
+    topic = ShareTopic()
+    topic.snapshot((10, 11, ACKNOWLEDGED, 1), start_offset=10)
+    topic.update((13, 14, ACKNOWLEDGED, 1), (16, 16, ACKNOWLEDGED, 1), start_offset=12)
+    late = topic.update((12, 12, ACKNOWLEDGED, 2), start_offset=12)
+    (found,) = _waits(topic, [100, 200, 700])
+    batches = [(12, 12, ACKNOWLEDGED), (13, 14, ACKNOWLEDGED), (16, 16, ACKNOWLEDGED)]
+    assert found["first_offset"] == first_unprocessed(12, batches) == 15
+    assert (found["held_ms"], found["held_at"], found["longest_hold_ms"]) == (700, late, 500)
+
+
+def test_a_limit_that_no_record_sets_is_assumed() -> None:
+    (found,) = _stuck(((START + 1, START + 1999, ACKNOWLEDGED, 1),), end=START + 2100, configs={LOCK: "30000"})
+    assert (found.level, found.symptom_confidence, found.causes[0].confidence) == (Level.HIGH, "medium", "medium")
+    assert "that the default limit allows" in found.problem
+    assert f"whether {LIMIT} of the brokers differs from 2000" in str(found.lacked)
+
+
+def test_a_time_in_which_brokers_were_down_is_no_silence() -> None:
+    assert _stuck(NONE, quiet=2 * MINUTE)
+    assert _stuck(NONE, quiet=2 * MINUTE, down=110 * SECOND) == []
+    assert _stuck(configs=FULL, held=10 * MINUTE, quiet=9 * MINUTE)
+    assert _stuck(configs=FULL, held=10 * MINUTE, quiet=9 * MINUTE, down=570 * SECOND) == []

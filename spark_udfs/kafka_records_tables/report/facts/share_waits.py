@@ -3,12 +3,13 @@ table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.shares.share_batches import combined
 from kafka_records_tables.coordinator.shares.share_replay import UPDATE
 from kafka_records_tables.report.facts.share_state_reader import READS, RECORDS, ShareStateReader
 from kafka_records_tables.tables.declaration import Column, Table
@@ -73,12 +74,24 @@ class _Waits:
     longest_pause_ms: int = 0
 
 
+def first_unprocessed(start_offset: int, batches: Iterable[tuple[int, int, int]]) -> int:
+    """The first offset from a start offset on that is neither acknowledged nor archived. Batches are first and last
+    offsets and states, in ascending order."""
+    first = start_offset
+    for begin, end, state in batches:
+        if state in PROCESSED and begin <= first <= end:
+            first = end + 1
+    return first
+
+
 class Reader(ShareStateReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._partitions: dict[tuple[str, str, int], _Waits] = {}
         self._starts: dict[tuple[str, str, int], int] = {}
         """The start offsets of the state."""
+        self._batches: dict[tuple[str, str, int], list[StateBatch]] = {}
+        """The state of the offsets from the first unprocessed one on."""
         self._lasts: dict[tuple[str, str, int], int] = {}
         """The highest processed offsets."""
 
@@ -94,13 +107,13 @@ class Reader(ShareStateReader):
             # The start offset was moved back.
             waits.first_offset, waits.held_ms, waits.held_at = start, None, None
             self._lasts.pop(key, None)
+            self._batches.pop(key, None)
         self._starts[key] = start
-        first, last, known = max(waits.first_offset, start), _UNDECIDED, self._lasts.get(key, _UNDECIDED)
-        for begin, end, _, state in batches:
-            if state in PROCESSED:
-                if begin <= first <= end:
-                    first = end + 1
-                last = max(last, end)
+        first, known = max(waits.first_offset, start), self._lasts.get(key, _UNDECIDED)
+        left = combined(self._batches.get(key, ()) if event.record == UPDATE else (), batches, first)
+        first = first_unprocessed(first, ((each.first_offset, each.last_offset, each.delivery_state) for each in left))
+        last = max((each.last_offset for each in left if each.delivery_state in PROCESSED), default=_UNDECIDED)
+        self._batches[key] = [each for each in left if each.last_offset >= first]
         moved = first > waits.first_offset
         if moved:
             if waits.held_ms is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.facts.member_names import member_names
 from kafka_records_tables.report.facts.moved_groups import without_old_copies
 from kafka_records_tables.report.facts.record_locks import DEFAULT_MS, LOCK
-from kafka_records_tables.report.facts.share_waits import PROCESSED, TABLE
+from kafka_records_tables.report.facts.share_waits import PROCESSED, TABLE, first_unprocessed
 from kafka_records_tables.report.facts.usual_values import LEAST, STOP
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
@@ -65,19 +66,14 @@ class _Window:
     """The number of deliveries of `first` that have ended."""
 
     @classmethod
-    def of(cls, start: int, batches: Iterable[Mapping[str, int]]) -> _Window:
+    def of(cls, start: int, batches: Sequence[Mapping[str, int]]) -> _Window:
         """The window from a start offset and the batches after it, in ascending order."""
-        first, last, processed, deliveries = start, start - 1, 0, 0
-        for each in batches:
-            begin, end = each["first_offset"], each["last_offset"]
-            is_processed = each["delivery_state"] in PROCESSED
-            if is_processed and begin <= first <= end:
-                first = end + 1
-            elif is_processed:
-                processed += end - begin + 1
-            elif begin <= first <= end:
-                deliveries = each["delivery_count"]
-            last = max(last, end)
+        known = [(each["first_offset"], each["last_offset"], each["delivery_state"]) for each in batches]
+        first = first_unprocessed(start, known)
+        processed = sum(end - begin + 1 for begin, end, state in known if state in PROCESSED and begin > first)
+        last = max([start - 1, *(end for _, end, _ in known)])
+        counts = (each["delivery_count"] for each in batches if each["first_offset"] <= first <= each["last_offset"])
+        deliveries = next(counts, 0)
         return cls(first, last, processed, deliveries)
 
     @property
@@ -96,6 +92,8 @@ class _Stuck:
     waiting: int
     """The number of records that were not delivered."""
     is_full: bool
+    quiet_ms: int
+    """The time since its last change, without times in which nothing was written."""
     per_second: float | None
     """The number of records written per second since it stopped; None if unknown."""
 
@@ -116,6 +114,8 @@ class _Limits:
 
     records: int
     """The maximum number of records in flight in a share partition."""
+    is_set: bool
+    """Whether a record sets this maximum. `server.properties` may change the default."""
     lock_ms: int
     lock: str
     """The duration of a lock, with the name of its config."""
@@ -164,6 +164,7 @@ def _limits(context: RuleContext, group: str) -> _Limits:
     records, lock_ms = settings.group_limit(group, _LIMIT), settings.group_limit(group, LOCK)
     return _Limits(
         _DEFAULT_LIMIT if records is None else records,
+        records is not None,
         DEFAULT_MS if lock_ms is None else lock_ms,
         f"{length(DEFAULT_MS)}, {LOCK} by default" if lock_ms is None else f"{length(lock_ms)}, {LOCK}",
         settings.group_setting(group, _ISOLATION) == "read_committed",
@@ -176,20 +177,20 @@ def _stuck(context: RuleContext, row: Mapping[str, Any], waits: Mapping[str, Any
     window = _Window.of(row["start_offset"], row["batches"] or ())
     least = max(context.limit(f"{KIND}.after"), _LOCKS * limits.lock_ms)
     is_full = window.processed > 0 and window.size >= limits.records
-    quiet = at_ms - waits["changed_ms"]
+    ends, place = ends_of_topic(context, row["group_id"], row["topic"]), (row["topic"], row["partition"])
+    quiet = at_ms - waits["changed_ms"] - _unwritten_ms(context, ends, row["topic"], waits["changed_ms"])
     if window.processed and (waits["held_ms"] is None or waits["first_offset"] != window.first):
         # The log does not show when the wait began.
         return None
     if is_full:
-        if at_ms - waits["held_ms"] < max(least, _TIMES * longest_ms) or quiet < limits.lock_ms:
+        held = at_ms - waits["held_ms"] - _unwritten_ms(context, ends, row["topic"], waits["held_ms"])
+        if held < max(least, _TIMES * longest_ms) or quiet < limits.lock_ms:
             return None
     elif limits.is_committed_only or waits["changes"] <= LEAST:
         # Open transactions may hold back the waiting records, or the group's usual time is unknown.
         return None
     elif quiet < max(least, STOP * waits["longest_pause_ms"]):
         return None
-    ends = ends_of_topic(context, row["group_id"], row["topic"])
-    place = row["topic"], row["partition"]
     if not is_full and (ends.end_at(place, at_ms - least) or 0) <= window.last + 1:
         # The waiting records were written only recently.
         return None
@@ -197,7 +198,19 @@ def _stuck(context: RuleContext, row: Mapping[str, Any], waits: Mapping[str, Any
     if waiting < context.limit(f"{KIND}.records"):
         return None
     per_second = _per_second(ends, place, waits["changed_ms"], at_ms)
-    return _Stuck(row["partition"], window, waits, waiting, is_full, per_second)
+    return _Stuck(row["partition"], window, waits, waiting, is_full, quiet, per_second)
+
+
+def _unwritten_ms(context: RuleContext, ends: LogEnds, topic: str, since_ms: int) -> int:
+    """For how long nothing was written to a topic since a time, in pauses longer than `after`. Brokers that were down
+    deliver nothing."""
+    places = [place for place in known_ends(context) if place[0] == topic]
+    times = {at_ms for place in places for at_ms in ends.times(place) if since_ms < at_ms < context.at_ms}
+    if not times:
+        # Without times of records, nothing shows a pause.
+        return 0
+    pauses = (after - before for before, after in pairwise(sorted({since_ms, *times, context.at_ms})))
+    return sum(each for each in pauses if each > context.limit(f"{KIND}.after"))
 
 
 def _per_second(ends: LogEnds, place: tuple[str, int], since_ms: int, at_ms: int) -> float | None:
@@ -216,8 +229,8 @@ def _incident(context: RuleContext, group: str, topic: str, topic_id: str, stuck
     limits = _limits(context, group)
     since = min(each.since_ms for each in stuck)
     rows = Rows("share_lag", of_group(group, condition_of("topic_id", topic_id)))
-    goes_on = _goes_on(context, group, topic_id, partitions)
-    level = Level.HIGH if any(each.is_full for each in stuck) or not goes_on else Level.MODERATE
+    level = Level.HIGH if any(each.is_full for each in stuck) else Level.MODERATE
+    is_sure = worst.is_full and limits.is_set
     place, first = f"{topic}-{worst.partition}", worst.window.first
     look = context.ask_kafka(
         f"Look at the record at offset {first} of {place}",
@@ -258,11 +271,15 @@ def _incident(context: RuleContext, group: str, topic: str, topic_id: str, stuck
         since_note="the first acknowledgement of a later record" if worst.is_held else "the last acknowledgement",
         is_going_on=True,
         scale={"records_waiting": waiting, "partitions": len(stuck)},
-        symptom_confidence="high" if worst.is_full else "medium",
+        symptom_confidence="high" if is_sure else "medium",
         why_not_sure=(
             None
-            if worst.is_full
-            else "the log does not show deliveries, only their ends: a worker may be at a record for unusually long"
+            if is_sure
+            else (
+                f"no record sets {_LIMIT}, so that {limits.records} is assumed, the default"
+                if worst.is_full
+                else "the log does not show deliveries, only their ends: a worker may be at a record for unusually long"
+            )
         ),
         evidence=evidence,
         evidence_count=len(stuck),
@@ -270,7 +287,7 @@ def _incident(context: RuleContext, group: str, topic: str, topic_id: str, stuck
         next=(look, *_finding_out(worst), context.see("List what waits in each share partition", rows)),
         measured={
             "held_for_ms": context.at_ms - since,
-            "quiet_for_ms": context.at_ms - worst.waits["changed_ms"],
+            "quiet_for_ms": worst.quiet_ms,
             "in_flight": worst.window.size,
         },
         thresholds=context.limits_of(f"{KIND}.after", f"{KIND}.records"),
@@ -283,15 +300,6 @@ def _incident(context: RuleContext, group: str, topic: str, topic_id: str, stuck
         _UNASSIGNED: _weigh_assigned(group, worst, owner_names),
     }
     return Incident(finding, waiting, {name: each for name, each in verdicts.items() if each is not None})
-
-
-def _goes_on(context: RuleContext, group: str, topic_id: str, stuck: list[int]) -> bool:
-    """Whether the state of another partition of the topic changed after these partitions stopped."""
-    rows = context.look(TABLE, (group,))
-    rows = kept(rows, equal(rows, "topic_id", topic_id))
-    times = dict(zip(rows["partition"].to_pylist(), rows["changed_ms"].to_pylist(), strict=True))
-    last = max(times[each] for each in stuck)
-    return any(at_ms > last for partition, at_ms in times.items() if partition not in stuck)
 
 
 def _problem(group: str, topic: str, stuck: list[_Stuck], limits: _Limits, members: int) -> str:
@@ -311,7 +319,8 @@ def _problem(group: str, topic: str, stuck: list[_Stuck], limits: _Limits, membe
         )
         if worst.is_full:
             parts.append(
-                f"So the {limits.records} records are in flight that the limit allows ({_LIMIT}), and nothing more "
+                f"So the {limits.records} records are in flight that the {'' if limits.is_set else 'default '}limit "
+                f"allows ({_LIMIT}), and nothing more "
                 f"has been delivered since about {last}, the last acknowledgement. "
             )
         else:
@@ -364,8 +373,9 @@ def _weigh_held(
                 f"its first delivery has not ended in {held}: if its lock ({limits.lock}) had run out, the log shows it"
             )
         )
+    differs = f"differs from {limits.records}" if worst.is_full else f"is lower than {limits.records}"
     lacked = lacking_settings(context) or (
-        (f"whether {_LIMIT} of the brokers is lower than {limits.records}",) if not worst.is_full else ()
+        () if worst.is_full and limits.is_set else (f"whether {_LIMIT} of the brokers {differs}",)
     )
     who = f"the workers that are assigned the partition ({listed(owners)})" if owners else f"the workers of {group}"
     step = NextStep(
@@ -431,14 +441,15 @@ Either a record holds the start offset, and the records after it fill the window
 the group, 2000 by default), for longer than `after`, twice the duration of a lock, and three times the longest earlier
 hold. Or nothing was acknowledged or released for longer than `after`, twice the duration of a lock, and twice the
 longest earlier pause; this is found in files only, and not for groups that read only committed records, because open
-transactions may hold back what waits.
+transactions may hold back what waits. Pauses longer than `after` in which nothing was written to the topic do not
+count, because brokers may have been down.
 
 Acquiring a record and renewing its lock (`AcknowledgeType.RENEW`) change nothing in the log, so no record shows which
 worker holds a record.""",
     tables=("share_partitions", "log_ends", "groups", "members", "assignments"),
     levels={
-        Level.HIGH: "the window is full, or no partition of the topic goes on",
-        Level.MODERATE: "other partitions of the topic go on",
+        Level.HIGH: "the window is full",
+        Level.MODERATE: "nothing was acknowledged or released",
     },
     find=_find,
     listing=Rows("share_lag"),
