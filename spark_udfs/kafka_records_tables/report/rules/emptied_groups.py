@@ -357,7 +357,8 @@ another group has replaced; and those that `offsets_expiring` reports.""",
     levels={
         Level.HIGH: "its members timed out, at least five minutes ago",
         Level.MODERATE: "its members left, so somebody may have stopped it on purpose",
-        Level.NOTE: "it has been away for longer than it had members (three times as long, if it had several)",
+        Level.NOTE: "it has been away for longer than it had members (with several members: for more than three times "
+        "that)",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),
