@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,7 @@ def _told(
     at_ms: int = END_MS - HOUR,
     recovered: int = 0,
     is_known: bool = True,
+    changes: Sequence[str] = (),
 ) -> list[ReportFinding]:
     """The findings about one share partition whose start offset was moved from 500 to 600 or to 300."""
     ranges = {
@@ -301,6 +303,10 @@ def _told(
         "share_initializations": [{"group_id": "g", "log_partition": 1}],
         "share_resets": [row],
         "log_samples": samples,
+        "topic_changes": [
+            {"topic": "orders", "topic_id": TOPIC_ID, "event": each, "at_timestamp_ms": at_ms, "log_offset": number}
+            for number, each in enumerate(changes)
+        ],
     }
     state = {**place, "snapshot_epoch": 1}
     return _found(_context(looks, share_partitions=[state], members=[]), KIND)
@@ -310,9 +316,10 @@ def _told(
     ("given", "level", "lost", "text"),
     [
         ({}, Level.HIGH, 100, "They are still in the topic."),
-        ({"log": None}, Level.HIGH, 100, "They are still in the topic."),
+        ({"log": None}, Level.HIGH, 100, "(partition 0) are still in the topic is unknown."),
         ({"log": (570, 5000)}, Level.HIGH, 30, "70 other offsets in between are not in the logs now"),
-        ({"log": (570, 5000), "log_id": "AAAAAAAAAAAAAAAAAAAAAQ"}, Level.HIGH, 100, "100 records that"),
+        ({"log": (570, 5000), "log_id": "AAAAAAAAAAAAAAAAAAAAAQ"}, Level.HIGH, 100, "because the topic was recreated"),
+        ({"log": None, "changes": ["created", "deleted"]}, Level.HIGH, 100, "because the topic was deleted"),
         ({"log": (0, 510)}, Level.MODERATE, 10, "10 records that no member had finished were skipped"),
         ({"log": (0, 0)}, Level.NOTE, 0, "100 other offsets in between"),
         ({"log": (600, 5000)}, Level.NOTE, 0, "whether the records were deleted before is unknown"),
@@ -345,3 +352,13 @@ def test_the_level_depends_on_what_is_repeated(given: dict[str, Any], level: Lev
 
 def test_nothing_between_is_no_finding() -> None:
     assert _told() == []
+
+
+@pytest.mark.parametrize("given", [{"log": None}, {"log_id": "AAAAAAAAAAAAAAAAAAAAAQ"}, {"changes": ["deleted"]}])
+def test_records_that_may_be_gone_are_not_to_be_read(given: dict[str, Any]) -> None:
+    (found,) = _told((500, 599), **given)
+    assert "still in the topic." not in found.impact
+    assert not any("kafka-console-consumer" in str(each.command) or "move the" in each.what for each in found.next)
+    assert "have the producing systems send them again: orders-0 500 to 599" in found.next[0].what
+    (again,) = _told(repeated=(300, 499), **given)
+    assert "delivered again, if they are still in the topic." in again.impact

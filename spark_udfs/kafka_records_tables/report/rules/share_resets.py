@@ -16,6 +16,7 @@ from kafka_records_tables.report.facts.known_logs import members_known
 from kafka_records_tables.report.facts.offset_ranges import OffsetRange, offset_count, within
 from kafka_records_tables.report.facts.share_initializations import TABLE as INITIALIZATIONS
 from kafka_records_tables.report.facts.share_resets import TABLE
+from kafka_records_tables.report.facts.topic_changes import changes_of
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.levels import Level
 from kafka_records_tables.report.report_parts import Actor, Evidence, NextStep, ReportFinding, Rows
@@ -36,6 +37,8 @@ KIND: Final = "share_offsets_reset"
 _NEAR_MS: Final = 5 * SECOND_MS
 """The most time between a tool's request for the end of a log and the change; also allows for producers' clocks."""
 _BACK: Final = "the start offsets of a share group were moved back"
+_KNOWN, _REMADE, _DELETED, _UNKNOWN = "known", "recreated", "deleted", "unknown"
+"""What is known of the log of a partition now."""
 _GONE: Final = "the start offsets of a share group were moved ahead, past offsets that are not in the logs"
 
 
@@ -49,6 +52,8 @@ class _Reset:
     repeated: list[OffsetRange]
     log_start: int | None
     """The offset at which the log starts now; None if the log is not in the source."""
+    log: str
+    """Whether the records of that time may still be there: `_KNOWN` or a reason why not."""
     is_at_end: bool
     """Whether the new offset is known to be the end of the log at that time."""
 
@@ -79,7 +84,7 @@ def _find(context: RuleContext) -> list[Incident]:
     found: dict[tuple[str, int], list[_Reset]] = {}
     for row in rows:
         topic = row["topic"] or names.get(row["topic_id"]) or row["topic_id"]
-        found.setdefault((row["group_id"], row["state_epoch"]), []).append(_reset(row, topic, ends))
+        found.setdefault((row["group_id"], row["state_epoch"]), []).append(_reset(context, row, topic, ends))
     return [
         _incident(context, group, resets, lives.get(group, []), ends)
         for (group, _), resets in found.items()
@@ -87,10 +92,10 @@ def _find(context: RuleContext) -> list[Incident]:
     ]
 
 
-def _reset(row: dict[str, Any], topic: str, ends: LogEnds) -> _Reset:
+def _reset(context: RuleContext, row: dict[str, Any], topic: str, ends: LogEnds) -> _Reset:
     place = topic, row["partition"]
-    # A topic that was recreated has new logs.
-    is_same = ends.topic_id(topic) in (None, row["topic_id"])
+    log = _log_of(context, row, topic, ends)
+    is_same = log == _KNOWN
     start, end = (ends.start(place), ends.end(place)) if is_same else (None, None)
     last = None if end is None else end - 1
     skipped, repeated = (
@@ -101,7 +106,18 @@ def _reset(row: dict[str, Any], topic: str, ends: LogEnds) -> _Reset:
     if is_same and at_ms is not None:
         least, most = (ends.end_at(place, at_ms + each) for each in (-_NEAR_MS, _NEAR_MS))
         is_at_end = least is not None and most is not None and least <= row["start_offset"] <= most
-    return _Reset(row, topic, skipped, repeated, start, is_at_end)
+    return _Reset(row, topic, skipped, repeated, start, log, is_at_end)
+
+
+def _log_of(context: RuleContext, row: dict[str, Any], topic: str, ends: LogEnds) -> str:
+    """What is known of the log of a share partition now. A topic that was recreated has new logs."""
+    changes = [each for each in changes_of(context, topic) if each["event"] in ("created", "deleted")]
+    if changes and changes[-1]["event"] == "deleted":
+        return _DELETED
+    topic_id = changes[-1]["topic_id"] if changes else ends.topic_id(topic)
+    if topic_id not in (None, row["topic_id"]):
+        return _REMADE
+    return _UNKNOWN if ends.end((topic, row["partition"])) is None else _KNOWN
 
 
 def _incident(
@@ -178,23 +194,43 @@ def _impact(
         tried = f" ({attempted} of them had been delivered, but not acknowledged)" if attempted else ""
         texts.append(
             f"{counted(skipped, 'record')} that no member had finished {'was' if skipped == 1 else 'were'} "
-            f"skipped{tried}: the group will not get them, unless its start offsets are moved back. They are still in "
-            "the topic."
+            f"skipped{tried}: the group will not get them{_still_there(resets)}"
         )
     if recovered:
         texts.append(f"A later request has moved back to {counted(recovered, 'skipped record')}.")
     if repeated:
         known = all(each.row["is_beginning_known"] for each in resets)
         will = "will be" if is_empty else "are"
+        still = "" if all(each.log == _KNOWN for each in resets) else ", if they are still in the topic"
         texts.append(
             f"{'' if known else 'Up to '}{counted(repeated, 'record')} that had been acknowledged or archived {will} "
-            "delivered again."
+            f"delivered again{still}."
         )
     if deleted > 0:
         texts.append(
             f"{counted(deleted, 'other offset')} in between {'is' if deleted == 1 else 'are'} not in the logs now: "
             "whether the records were deleted before is unknown."
         )
+    return " ".join(texts)
+
+
+def _still_there(resets: list[_Reset]) -> str:
+    """The end of a sentence about skipped records: whether they are still in the topic."""
+    places: dict[str, list[tuple[str, int]]] = {}
+    for each in resets:
+        if each.skipped:
+            places.setdefault(each.log, []).append((each.topic, each.partition))
+    if [*places] == [_KNOWN]:
+        return ", unless its start offsets are moved back. They are still in the topic."
+    texts = ["."]
+    for log, those in places.items():
+        where = f"Those of {places_shown(those)} are" if len(places) > 1 else "They are"
+        if log in (_REMADE, _DELETED):
+            texts.append(f"{where} gone, because the topic was {log}.")
+        elif log == _UNKNOWN:
+            texts.append(f"Whether records of {places_shown(those)} are still in the topic is unknown.")
+        else:
+            texts.append(f"{where} still in the topic.")
     return " ".join(texts)
 
 
@@ -224,7 +260,8 @@ def _shown(ranges: Sequence[OffsetRange], most: int = 3) -> str:
 def _steps(
     context: RuleContext, group: str, resets: list[_Reset], ends: LogEnds, *, is_empty: bool
 ) -> Iterable[NextStep]:
-    skipping = [each for each in resets if each.skipped]
+    skipping = [each for each in resets if each.skipped and each.log == _KNOWN]
+    others = [each for each in resets if each.skipped and each.log != _KNOWN]
     if skipping:
         first = skipping[0]
         begin, end = first.skipped[0]
@@ -240,15 +277,23 @@ def _steps(
         )
         reset = _back_step(context, group, skipping, ends, is_empty=is_empty)
         yield from (reset, read) if is_empty else (read, reset)
-    elif any(each.repeated for each in resets) and is_empty:
+    elif not others and any(each.repeated for each in resets) and is_empty:
         old = ", ".join(f"{each.place} to {each.row['old_start_offset']}" for each in resets[:MOST_EVIDENCE])
         yield NextStep(
             "If the records must not be delivered again, set the old start offsets before members start "
             f"(Admin.alterShareGroupOffsets; kafka-share-groups can only move to a time): {old}"
         )
+    if others:
+        ranges = "; ".join(f"{each.place} {_shown(each.skipped)}" for each in others[:MOST_EVIDENCE])
+        yield NextStep(
+            "If these records must be processed, and are not in the topic any more, have the producing systems send "
+            f"them again: {ranges}"
+        )
     times = sorted({each.row["log_timestamp_ms"] for each in resets if each.row["log_timestamp_ms"] is not None})
     when = f" at {moment(times[0])}" if times else ""
-    what = "the records in between were to be skipped" if skipping else "the records were to be delivered again"
+    what = (
+        "the records in between were to be skipped" if skipping or others else "the records were to be delivered again"
+    )
     yield NextStep(f"Ask who altered the start offsets{when}, and whether {what}")
     if context.request.source_arguments:
         yield NextStep(
