@@ -49,7 +49,8 @@ from kafka_records_tables.report.rules.dying_processes import (
 from kafka_records_tables.report.rules.dying_processes import NAME as PROCESS_DIES
 from kafka_records_tables.report.rules.out_of_range_loops import OUT_OF_RANGE, gone_offsets, out_of_range_incident
 from kafka_records_tables.report.rules.past_crash_loops import past_incident, past_loops
-from kafka_records_tables.report.rules.scaled_groups import scaling_of
+from kafka_records_tables.report.rules.rebalancing import scaled_since
+from kafka_records_tables.report.rules.scaled_groups import may_be_scaled
 from kafka_records_tables.report.rules.silent_readers import DOES_NOT_COMMIT, PROCESSES, reads_without_commits
 from kafka_records_tables.report.rules.stuck_partitions import (
     KIND,
@@ -99,7 +100,7 @@ def find(context: RuleContext) -> list[Incident]:
                 one = _stuck(context, row, of_place, lives.get(group, []))
                 if one is not None:
                     stuck.append(one)
-        if stuck and scaling_of(context, group, _since(stuck)) is not None:
+        if stuck and _is_scaling(context, group, stuck):
             continue  # `endless_rebalances` reports it
         if stuck:
             # If the offset of a partition moves from time to time, there were fewer attempts since it last moved.
@@ -135,6 +136,16 @@ def find(context: RuleContext) -> list[Incident]:
             found.append(past_incident(context, group, over, lives[group], spans))
     known = {group for each in found for group in each.finding.group_ids}
     return found + cleaned_incidents(context, known)
+
+
+def _is_scaling(context: RuleContext, group: str, stuck: list[StuckPartition]) -> bool:
+    """Whether `endless_rebalances` reports that a group is scaled up and down, since before its members began to leave
+    without moving the offset."""
+    if not may_be_scaled(context, group):
+        return False
+    since_ms = context.once(scaled_since).get(group)
+    first_ms = min(each.left_ms or 0 for place in stuck for each in place.attempts)
+    return since_ms is not None and since_ms <= first_ms
 
 
 def _is_internal(group: str, topic: str) -> bool:
@@ -369,7 +380,7 @@ needed.
 
 Files also show loops that are over, if they lasted `report.group_settles_within`. If a cleaner has removed the
 beginning, counts are lower bounds, and classic groups may not be found.""",
-    tables=("timeline", "lag", "members", "groups", "assignments", "pending_offsets", "log_ends"),
+    tables=("timeline", "lag", "members", "groups", "assignments", "pending_offsets", "log_ends", "progress"),
     levels={
         Level.HIGH: "it goes on",
         Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "

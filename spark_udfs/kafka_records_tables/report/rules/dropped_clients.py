@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,13 @@ def _first_drops(context: RuleContext, since: Mapping[str, int], least: int) -> 
             continue
         first = min(each.left_ms or 0 for each in left if in_turns or (each.client_id, each.host) == client)
         departed = departures(context, group, first)
-        if departed.may_have_timed_out and (_are_back(departed) if in_turns else always_the_same(departed) is not None):
+        if in_turns:
+            # A client that is back before the removal was restarted. A frozen client cannot join.
+            frozen = [each for each in departed.every if (each.back_ms or 0) >= 0]
+            departed = replace(departed, every=frozen)
+            if len(frozen) >= least and departed.may_have_timed_out and _are_back(departed):
+                found[group] = min(each.life.left_ms or 0 for each in frozen)
+        elif departed.may_have_timed_out and always_the_same(departed) is not None:
             found[group] = first
     return found
 

@@ -42,7 +42,7 @@ from kafka_records_tables.report.rules.frozen_members import departures_of, who_
 from kafka_records_tables.report.rules.group_spans import SETTLES
 from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS, stays_words, whole_report
 from kafka_records_tables.report.rules.scaled_groups import scaling_of
-from kafka_records_tables.report.rules.usual_scaling import rebalances, usual_of_scaling
+from kafka_records_tables.report.rules.usual_scaling import falls_behind, rebalances, usual_of_scaling
 from kafka_records_tables.topics import OFFSETS
 
 _LEAST: Final = "endless_rebalances.least"
@@ -107,8 +107,9 @@ def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
     for begin, end in zip(begins, np.append(begins[1:], rows.num_rows), strict=True):
         enough = int(enough_rebalances(context, members[begin:end].max()))
         least = int(context.limit(_LEAST))
-        if least < end - begin <= enough and scaling_of(context, rows["group_id"][begin].as_py(), times[begin]):
-            enough = least
+        if least < end - begin <= enough:
+            group = rows["group_id"][begin].as_py()
+            enough = least if _is_scaled_and_behind(context, group, int(times[begin])) else enough
         if end - begin <= enough:
             continue
         gaps = np.diff(times[begin:end])
@@ -169,10 +170,24 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _is_scaled(context: RuleContext, cases: pa.Table, is_asked: Any) -> Any:
-    """Flags groups that are scaled up and down again and again, because fewer rebalances are enough for them."""
+    """Flags groups that are scaled up and down again and again and fall behind: fewer rebalances are enough for them.
+    An autoscaler whose group keeps up does no harm."""
     groups, since = cases["group_id"].to_pylist(), cases["at_timestamp_ms_min"].to_pylist()
     told = zip(groups, since, is_asked, strict=True)
-    return np.array([bool(asked) and scaling_of(context, group, at) is not None for group, at, asked in told], bool)
+    return np.array([bool(asked) and _is_scaled_and_behind(context, group, at) for group, at, asked in told], bool)
+
+
+def _is_scaled_and_behind(context: RuleContext, group: str, since_ms: int) -> bool:
+    return scaling_of(context, group, since_ms) is not None and bool(falls_behind(context, [group]))
+
+
+def scaled_since(context: RuleContext) -> dict[str, int]:
+    """The groups of findings above a note that are scaled up and down again and again, each with the time of its first
+    rebalance."""
+    cases = context.once(_cases)
+    cases = kept(cases, pc.greater(cases["level"], int(Level.NOTE)))
+    since = zip(cases["group_id"].to_pylist(), cases["at_timestamp_ms_min"].to_pylist(), strict=True)
+    return {group: at_ms for group, at_ms in since if scaling_of(context, group, at_ms) is not None}
 
 
 def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
@@ -267,10 +282,10 @@ RULE = ReportRule(
     title="a group rebalances without end",
     about="""\
 A series of epochs (generations in classic groups) without a `pause`, longer than members that join or leave once would
-cause. Fewer are enough if the same client times out and comes back again and again. Rolling restarts and jobs are not a
-finding; a group that often scales, and keeps up, is a note. Without the ends of the logs, [crash_loop](#crash_loop)
-cannot be found: then members that suddenly leave far more often, while an offset does not move, are a finding here.
-Counts are lower bounds.""",
+cause. Fewer are enough if the same client times out and comes back again and again, or if a group that falls behind is
+scaled up and down again and again. Rolling restarts and jobs are not a finding; a group that often scales, and keeps
+up, is a note. Without the ends of the logs, [crash_loop](#crash_loop) cannot be found: then members that suddenly leave
+far more often, while an offset does not move, are a finding here. Counts are lower bounds.""",
     tables=(
         "timeline",
         "groups",
@@ -289,7 +304,7 @@ Counts are lower bounds.""",
         Level.LOW: "it has ended, within `lately`",
         Level.NOTE: "it ended earlier, or is usual for the group",
     },
-    cases=_cases,
+    cases=lambda context: context.once(_cases),
     tell=_tell,
     listing=lambda _: Rows("timeline", ("event=epoch",)),
     thresholds=(

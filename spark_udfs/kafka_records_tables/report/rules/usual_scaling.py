@@ -28,7 +28,7 @@ def rebalances(context: RuleContext) -> pa.Table:
 def usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
     """A sentence about each given group that scales, is not known to fall behind anywhere, and rebalances as often as
     before."""
-    slow = {group for each in context.once(find_slow) for group in each.finding.group_ids}
+    slow = _slow_groups(context)
     unknown = {group: without_end(context, [group]) for group in groups if group not in slow}
     moved = _last_moves(context, unknown)
     rows = rebalances(context)
@@ -55,6 +55,18 @@ def usual_of_scaling(context: RuleContext, groups: list[str]) -> dict[str, str]:
                 f" scales between {min(sizes)} and {max(sizes)} members, and {behind}."
             )
     return found
+
+
+def falls_behind(context: RuleContext, groups: Sequence[str]) -> set[str]:
+    """The given groups that are known to fall behind in a partition."""
+    progress = context.table("progress")
+    progress = kept(progress, equal(progress, "group_id", *groups), pc.invert(equal(progress, "state", "ok", "idle")))
+    behind = set(kept(progress, pc.is_valid(progress["state"]))["group_id"].to_pylist())
+    return behind | _slow_groups(context).intersection(groups)
+
+
+def _slow_groups(context: RuleContext) -> set[str]:
+    return {group for each in context.once(find_slow) for group in each.finding.group_ids}
 
 
 def _last_moves(context: RuleContext, unknown: Mapping[str, Sequence[Place]]) -> dict[str, int]:
