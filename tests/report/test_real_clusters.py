@@ -163,7 +163,7 @@ CONCLUDED = {
         "notices.outbound-0 211 to 362; notices.outbound-1 218 to 372; notices.outbound-2 220 to 387",
         ["sms-sender"],
         never=("auto.offset.reset", "rejected", "archived", "retention"),
-        steps=("--offset 211 --max-messages 152", "stop the members, and move the start offsets back"),
+        steps=("send them again: notices.outbound-0 211 to 362", "whether the records in between were to be skipped"),
     ),
     "dead_instance_transaction-1": Concluded(
         "transaction_of_dead_instance",
