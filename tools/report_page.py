@@ -11,7 +11,6 @@ import argparse
 import re
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -32,7 +31,7 @@ and what to do next, with the command.
 
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs attention
-kafka-records report /var/lib/kafka/data --details                         # with causes, evidence and all steps
+kafka-records report /var/lib/kafka/data --details                         # all findings, causes, evidence, steps
 kafka-records report --bootstrap broker-1:9092 --output report.html        # a page for people
 kafka-records report /var/lib/kafka/data --fail-on high                    # exit status 3 if there is one
 ```
@@ -63,8 +62,7 @@ The moment of the report is `--as-of`, by default now for running brokers and th
 ## The first screen
 
 As text, a report lists what needs attention (all levels except `note`), the worst first, with the likeliest cause and
-the first step; then up to three notes about records that were lost or read twice, or may have been. `--details` prints
-all findings with all causes, effects, evidence, questions and steps.
+the first step; then up to three notes about records that were lost or read twice, or may have been.
 
 ## Levels
 
@@ -97,8 +95,8 @@ if it is not `high`, `why_not_sure` says what no record shows, or what a cleaner
 
 ## Thresholds
 
-Each kind lists its thresholds. `kafka-records report --print-thresholds` prints a file with all of them, and the reason
-for each default. To change some, list them in a file for `--thresholds` (TOML):
+`kafka-records report --print-thresholds` prints a file with all thresholds, and the reason for each default. To change
+some, list them in a file for `--thresholds` (TOML):
 
 ```toml
 [offsets_expiring]
@@ -158,24 +156,15 @@ esac
 
 ## Kinds of findings
 
-Each section lists levels, possible causes with the evidence for and against them, and thresholds with defaults. Kinds
-that judge the state of a group leave out groups with an event within `report.group_settles_within`.
+A threshold has its default in parentheses at the first mention. Causes that a kind always rules out are only in JSON.
+Kinds that judge the state of a group leave out groups with an event within `report.group_settles_within`.
 
 """
 
 _OF_ALL = f"Thresholds of all kinds, as `{OF_REPORT}.NAME`:\n"
 
-_OF_SEVERAL = """\
-### Thresholds of several kinds
-
-Each kind has a value of its own for these. The default is the one here unless the kind shows one:
-"""
-
 _SHORT = 20
 """Levels of this many words or fewer are a sentence."""
-
-_MANY = 3
-"""A threshold that has the same text in this many kinds is described once."""
 
 
 def main() -> int:
@@ -196,60 +185,65 @@ def main() -> int:
 def page(rules: Sequence[ReportRule]) -> str:
     """The page about some rules."""
     levels = "".join(f"| `{level.word}` | {_ASKS[level]} |\n" for level in sorted(Level, reverse=True))
-    times = Counter(threshold for rule in rules for threshold in rule.thresholds)
-    shared = [threshold for threshold, count in times.items() if count >= _MANY]
-    lines = [_OF_ALL, *_thresholds(of_report()), "", _OF_SEVERAL, *_thresholds(shared)]
-    return _HEAD + levels + _JSON + "\n".join([*lines, *_sections(rules, shared)])
+    lines = [_OF_ALL, *_thresholds(of_report())]
+    return _HEAD + levels + _JSON + "\n".join([*lines, *_sections(rules)])
 
 
-def _sections(rules: Sequence[ReportRule], shared: Sequence[Threshold]) -> Iterator[str]:
+def _sections(rules: Sequence[ReportRule]) -> Iterator[str]:
     """The sections about the kinds. A cause that several kinds have is described for the first of them."""
     described: dict[tuple[str, str, str], str] = {}
     for rule in rules:
-        yield from _rule(rule, shared, described)
+        yield from _rule(rule, described)
         for cause in rule.causes:
             described.setdefault((cause.name, cause.about, cause.evidence), rule.kind)
 
 
-def _rule(
-    rule: ReportRule, shared: Sequence[Threshold], described: Mapping[tuple[str, str, str], str]
-) -> Iterator[str]:
+def _rule(rule: ReportRule, described: Mapping[tuple[str, str, str], str]) -> Iterator[str]:
+    text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
+    explained = [each for each in rule.thresholds if f"`{each.name}`" in text]
+    defaults = {each.name: each.default for each in explained}
     yield f"\n### {rule.kind}\n"
     yield _wrapped(f"*{rule.title[0].upper()}{rule.title[1:]}.*") + "\n"
-    yield "\n\n".join(map(_wrapped, rule.about.split("\n\n"))) + "\n"
-    levels = [f"`{level.word}`: {rule.levels[level]}" for level in sorted(rule.levels, reverse=True)]
-    if len(" ".join(levels).split()) <= _SHORT:
-        yield _wrapped(f"Level {'; '.join(levels)}.")
+    yield "\n\n".join(map(_wrapped, _with_defaults(rule.about, defaults).split("\n\n"))) + "\n"
+    is_short = len(" ".join(rule.levels.values()).split()) + len(rule.levels) <= _SHORT
+    levels = [
+        f"`{level.word}`: {_with_defaults(rule.levels[level], defaults)}" for level in sorted(rule.levels, reverse=True)
+    ]
+    if is_short:
+        yield _wrapped(f"Level {'; '.join(levels).removesuffix(': always')}.")
     else:
         yield from map(_item, levels)
     if len(rule.causes) == 1:
         # What supports the only cause is what the kind is about.
         (cause,) = rule.causes
-        proof = re.sub(r"^for: [^;]*(?:; )?", "", cause.evidence)
+        proof = _with_defaults(re.sub(r"^for: [^;]*(?:; )?", "", cause.evidence), defaults)
         yield f"\n{_wrapped(f'Cause `{cause.name}`: {cause.about}{_evidence(proof)}.')}"
     elif rule.causes:
         yield "\nCauses:\n"
-        for cause in rule.causes:
+        for cause in (each for each in rule.causes if not each.evidence.startswith("refuted: ")):
             first = described.get((cause.name, cause.about, cause.evidence))
-            text = f"as for [{first}](#{first})" if first else f"{cause.about}{_evidence(cause.evidence)}"
-            yield _item(f"`{cause.name}`: {text}")
-    if rule.thresholds:
-        text = " ".join([rule.about, *rule.levels.values(), *(cause.evidence for cause in rule.causes)])
-        explained = [each for each in rule.thresholds if each in shared or f"`{each.name}`" in text]
-        shown = [each for each in explained if each not in shared or _has_several(each.name, shared)]
-        named = ", ".join(f"`{each.name}` = `{each.default}`" for each in shown)
-        others = [each for each in rule.thresholds if each not in explained]
-        if named or others:
-            yield ""
-            yield _wrapped(f"Thresholds: {named}." if named else "Thresholds:")
-        if others:
-            yield ""
-            yield from _thresholds(others)
+            shows = _evidence(_with_defaults(cause.evidence, defaults))
+            yield _item(f"`{cause.name}`: " + (f"as for [{first}](#{first})" if first else f"{cause.about}{shows}"))
+    named = ", ".join(f"`{name}` = `{default}`" for name, default in defaults.items())
+    others = [each for each in rule.thresholds if each not in explained]
+    if named or others:
+        yield ""
+        yield _wrapped(f"Thresholds: {named}." if named else "Thresholds:")
+    if others:
+        yield ""
+        yield from _thresholds(others)
 
 
-def _has_several(name: str, shared: Sequence[Threshold]) -> bool:
-    """Whether kinds share different thresholds of this name."""
-    return sum(each.name == name for each in shared) > 1
+def _with_defaults(text: str, defaults: dict[str, str | int | float]) -> str:
+    """A text in which the first mention of a threshold has its default, which is then removed from those to show."""
+    for name in [each for each in defaults if f"`{each}`" in text]:
+        default = defaults.pop(name)
+        text = (
+            text.replace(f"(`{name}`", f"(`{name}`, {default}", 1)
+            if f"(`{name}`" in text
+            else text.replace(f"`{name}`", f"`{name}` ({default})", 1)
+        )
+    return text
 
 
 def _evidence(text: str) -> str:

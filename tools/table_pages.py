@@ -7,6 +7,7 @@ tools/table_pages.py --check    # report whether the page is up to date
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
 from collections import Counter, defaultdict
@@ -90,6 +91,12 @@ _USUAL_NULLS = frozenset(f"null {rows}" for rows in _OBVIOUS) | frozenset(
 )
 """What the descriptions of columns say about nulls that the head of the page describes."""
 
+_DETAILS = re.compile(r": |, (?:and|what|including)\b")
+"""Where the details begin in what a table is about."""
+
+_FEWEST = 4
+"""The number of words from which what is left says enough."""
+
 _SEVERAL = 2
 """The number of tables with a column from which it is described once."""
 
@@ -158,7 +165,13 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
         by_topic.setdefault(topic, []).append(table)
     for number, (topic, of_topic) in enumerate(by_topic.items()):
         yield f"{chr(10) if number else ''}{topic}:\n\n"
-        yield from (f"{_item(f'[{table.name}](#{table.name}): {table.about}')}\n" for table in of_topic)
+        yield from (f"{_item(f'[{table.name}](#{table.name}): {_brief(table.about)}')}\n" for table in of_topic)
+
+
+def _brief(about: str) -> str:
+    """What a table has, without the details that its section gives."""
+    first = _DETAILS.split(about)[0]
+    return first if len(first.split()) >= _FEWEST else about
 
 
 def _table(table: Table, described: Mapping[object, str], first: str) -> Iterator[str]:

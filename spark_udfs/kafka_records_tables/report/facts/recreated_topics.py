@@ -260,7 +260,7 @@ CAUSES: Final = (
     Hypothesis(
         "recreated_on_purpose",
         "somebody deleted the topic and created it again",
-        "for: configs that were set at the creation, or missing for more than two seconds",
+        "for and against: the reverse",
         _weigh_on_purpose,
     ),
 )

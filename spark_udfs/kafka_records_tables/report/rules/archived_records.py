@@ -289,7 +289,7 @@ metadata log has it), and `rejected` or more that consumers rejected earlier."""
         Level.CRITICAL: "it goes on",
         Level.HIGH: "the last one was a while ago",
         Level.MODERATE: "consumers rejected them",
-        Level.NOTE: "consumers rejected less than `rejected_share` of the records from the first one to the last",
+        Level.NOTE: "they rejected less than `rejected_share` of the records from the first one to the last",
     },
     find=_find,
     listing=Rows("share_partitions"),

@@ -367,13 +367,13 @@ RULES = (
         "partitions_unassigned",
         "some partitions of a group with members are assigned to nobody",
         "Partitions that exist but are in no target assignment.",
-        {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
+        {Level.HIGH: "no change is under way", Level.NOTE: "otherwise"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
         "Assignments to a member that does not exist, or of one partition to two members.",
-        {Level.HIGH: "no change is under way", Level.NOTE: "a change is under way"},
+        {Level.HIGH: "no change is under way", Level.NOTE: "otherwise"},
     ),
     _checks_rule(
         "share_state_broken",

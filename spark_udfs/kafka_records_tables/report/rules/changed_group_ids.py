@@ -235,17 +235,16 @@ RULE = incident_rule(
     kind=KIND,
     title="an application continues with another group id, without its offsets",
     about="""\
-A group without members and a new one, created at most 30 minutes after the last member had left, for the same topics,
-and with a word in common in their client ids or names. The old group must be away for longer than three times its
-longest earlier absence. If the first commits are at the ends of the logs, both counts (skipped or read) are given.
-Blue-green deployments are not a finding.""",
+A group without members and a new one that began at most 30 minutes later, with the same topics, and with a word in
+common in their client ids or names. The old group has been away for three times its longest earlier absence. If
+the first commits are at the ends of the logs, both counts (skipped or read) are given. Blue-green deployments are
+left out.""",
     tables=("groups", "timeline", "current_offsets", "share_group_topics"),
     levels={
-        Level.HIGH: "records were skipped, if the new group began at the end",
-        Level.MODERATE: "records were read again; or records were skipped, if it is one of several",
-        Level.LOW: "nothing was skipped, and no record shows whether records were read again; or longer than `lately` "
-        "ago",
-        Level.NOTE: "nothing was skipped (also if records were read again), and it is one of several",
+        Level.HIGH: "skipped, if the new group began at the end",
+        Level.MODERATE: "read again; or skipped, if it is one of several",
+        Level.LOW: "nothing was skipped, and no record shows a repetition; or longer than `lately` ago",
+        Level.NOTE: "nothing was skipped, and it is one of several",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),

@@ -374,17 +374,16 @@ RULE = incident_rule(
     kind=KIND,
     title="members fail on a record, leave and join again, endlessly",
     about="""\
-Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
-and leave. Jobs that start and end are not a finding. In groups whose members always leave early, more attempts are
-needed.
+Partitions with records to read whose offset does not move while `attempts` members (more if members always leave early)
+get it one after another and leave. Jobs that start and end are left out.
 
 Files also show loops that are over, if they lasted `report.group_settles_within`. If a cleaner has removed the
 beginning, counts are lower bounds, and classic groups may not be found.""",
     tables=("timeline", "lag", "members", "groups", "assignments", "pending_offsets", "log_ends", "progress"),
     levels={
         Level.HIGH: "it goes on",
-        Level.MODERATE: "the last member that failed left a while ago, or it is over and lasted longer than the topic "
-        "keeps records",
+        Level.MODERATE: "the last failure was a while ago, or it is over and lasted longer than the topic keeps "
+        "records",
         Level.LOW: "it is over (from files)",
     },
     find=find,
@@ -394,7 +393,7 @@ beginning, counts are lower bounds, and classic groups may not be found.""",
         PossibleCause(
             "polls_too_late",
             "members are removed when max.poll.interval.ms has passed",
-            "for: they stay exactly that long; refuted if they leave at other times",
+            "for: they stay exactly that long; refuted otherwise",
         ),
         DOES_NOT_COMMIT,
         NO_OFFSET_CAUSE,

@@ -133,8 +133,8 @@ DAMAGE = ReportRule(
     kind="damage",
     title="a log is damaged, or records cannot be used",
     about="""\
-All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
-with an unknown end. One finding for a topic. Missing rights on brokers are `right_missing`.""",
+Wrong checksums, torn batches, records that cannot be decoded, transactions with an unknown end. One finding for a
+topic. Missing rights on brokers are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -292,8 +292,8 @@ RIGHT = ReportRule(
     kind="right_missing",
     title="a right is missing, so the report is incomplete",
     about="""\
-Topics of coordinators, and topics that groups use, that the user may not describe or read (an ACL is missing). The
-command ends with status 1.""",
+Topics of coordinators and groups that the user may not describe or read (an ACL is missing). The command ends with
+status 1.""",
     tables=("lag",),
     levels={Level.HIGH: "always"},
     cases=_right_cases,

@@ -323,8 +323,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a group no longer subscribes to a topic that it read, while records arrive",
     about="""\
-Topics with committed offsets of a group whose members no longer subscribe to them, if records were written since the
-last subscriber left. Otherwise it is `offsets_unneeded`.""",
+Topics that no member of a group with offsets subscribes to any more, if records were written since. Otherwise it is
+`offsets_unneeded`.""",
     tables=("deletable_offsets", "expirations", "timeline", "log_ends", "current_offsets", "share_group_topics"),
     levels={
         Level.MODERATE: "records were written since, and no other group took over",

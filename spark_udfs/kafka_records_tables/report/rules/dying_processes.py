@@ -27,7 +27,7 @@ CAUSE: Final = PossibleCause(
     NAME,
     "a process ends again and again for another reason: memory, a failed probe, an exit",
     "for: it alone comes and goes, reads another partition in each life, or ends without leaving; does not apply if "
-    "records show that other processes fail there too",
+    "other processes fail there too",
 )
 DECIDES: Final = (
     "Do the exit code (137: killed, often out of memory) and the last lines of the log of the process name another "

@@ -213,19 +213,19 @@ RULE = ReportRule(
     title="offsets of a group that was in use expire soon",
     about="""\
 Committed offsets of groups without members that a clean-up deletes within `within`: the group loses its place. So does
-a simple group that is at work (`alive_within`). Left out are offsets that a group with members does not need
-(`offsets_unneeded`), and offsets with an expiry time of their own.
+a simple group that is at work (`alive_within`). Left out are those of `offsets_unneeded`, and those with an expiry time
+of their own.
 
-How long a group was in use follows from its records and its epoch (`in_use_epoch`), if a cleaner has left them.""",
+How long it was in use follows from its records and its epoch (`in_use_epoch`), if a cleaner has left them.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline", "lag", "log_ends", "assignments"),
     levels={
-        Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
-        Level.HIGH: "the group is at work or was in use, and an offset expires within `high_within`",
+        Level.CRITICAL: "it is at work, and an offset expires within `critical_within`",
+        Level.HIGH: "it is at work or was in use, and one expires within `high_within`",
         Level.MODERATE: (
             "the same within `within`; or within `high_within` if the log does not show how long it was in use"
         ),
         Level.LOW: "within `within` if the log does not show it",
-        Level.NOTE: "the group was in use for a shorter time than `in_use_for`",
+        Level.NOTE: "it was in use for less than `in_use_for`",
     },
     cases=_cases,
     tell=_tell,
@@ -336,8 +336,8 @@ OVERDUE = ReportRule(
     kind="retention_differs",
     title="brokers keep offsets longer than the retention that was passed",
     about="""\
-Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were not:
-the brokers' retention is longer, and everything computed with that of the report is wrong.""",
+Offsets that the retention of this report (`--retention`, 7 days by default) should have deleted: the brokers' is
+longer, and everything computed with that of the report is wrong.""",
     tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,

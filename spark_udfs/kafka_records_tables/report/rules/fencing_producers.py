@@ -195,9 +195,8 @@ RULE = incident_rule(
     kind=KIND,
     title="producers with one transactional id fence each other",
     about="""\
-`starts` or more starts of producers with one transactional id (records in state Empty) without a `pause`, at least
-half of them while the previous producer was at work. A program that opens a producer for each transaction is not a
-finding.""",
+`starts` or more starts of producers with one transactional id (records in state Empty) without a `pause`, at least half
+of them while the previous producer was at work. Programs that open a producer for each transaction are left out.""",
     tables=("transactions", "timeline"),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,

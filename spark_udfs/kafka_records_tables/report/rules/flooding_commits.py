@@ -201,9 +201,9 @@ RULE = ReportRule(
     kind="commits_flooding",
     title="the commits of a group flood the offsets topic",
     about="""\
-Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
-more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
-`commit_bytes` each. The level comes from commits per second, and from bytes a day. A compacted flood is not found.""",
+Groups whose records are `share` of all bytes in some hours within `lately`. They commit each partition more often than
+every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of `commit_bytes` each. The
+level comes from commits per second and bytes a day. A compacted flood is not found.""",
     tables=("activity", "timeline"),
     levels={
         Level.HIGH: "`high_rate` or `high_bytes`",

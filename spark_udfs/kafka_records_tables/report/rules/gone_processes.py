@@ -18,8 +18,8 @@ NAME: Final = "process_gone"
 CAUSE: Final = PossibleCause(
     NAME,
     "the process has ended, and the group keeps its member until the session timeout is over",
-    "for: it is a static member, which does not leave when it is closed; certain if its epoch says so (-2); does not "
-    "apply if the session timeout is over",
+    "for: a static member does not leave when it is closed; certain if its epoch is -2; does not apply after the "
+    "session timeout",
 )
 QUESTION: Final = Question(NAME, "application_hangs", "Is the process of this member running?")
 _SESSION_MS: Final = 45_000

@@ -397,9 +397,9 @@ RULE = ReportRule(
     title="a transaction hangs",
     about="""\
 Open transactions. A transaction hangs when it is open for longer than its timeout and five minutes, or when no
-transactional id has it (KIP-664). Groups whose committed offset is at the beginning of the transaction are named: with
-`read_committed` they get nothing until it ends. A group with members has stopped there if it has committed nothing for
-twice the longest interval between its commits, and at least `group_stands_still.after`.
+transactional id has it (KIP-664). Groups whose committed offset is at its beginning are named: with `read_committed`
+they get nothing until it ends. A group with members has stopped there after twice the longest interval between its
+commits, and at least `group_stands_still.after`.
 
 Transactions with the same cause are one finding.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag", "groups", "log_ends"),
@@ -409,7 +409,7 @@ Transactions with the same cause are one finding.""",
             "it hangs; or a group has stopped at it, and it has been open for `times_usual` times the longest earlier "
             "one"
         ),
-        Level.MODERATE: "it does not hang yet, but a group with members has stopped at it",
+        Level.MODERATE: "it does not hang yet, but a group has stopped at it",
         Level.NOTE: "it has been open for `open_after`",
     },
     cases=_cases,

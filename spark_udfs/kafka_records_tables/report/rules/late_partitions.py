@@ -280,14 +280,13 @@ RULE = incident_rule(
     kind=KIND,
     title="a group got added partitions late, and may have skipped their first records",
     about="""\
-Groups that consumed a topic before it got more partitions, and whose members were assigned these when they already had
-records: consumers look for new partitions every five minutes (`metadata.max.age.ms`). If the first commits are at the
-ends, the group began there, or read everything before its first commit. The metadata log and the files of the topic
-are needed.""",
+Groups whose members were assigned added partitions when these already had records: consumers look for new partitions
+every five minutes (`metadata.max.age.ms`). If the first commits are at the ends, the group began there, or read
+everything before. The metadata log and the files of the topic are needed.""",
     tables=("timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it would have read more than `too_fast` records per second of a partition otherwise",
-        Level.LOW: "its first commits came right after new records, as its others do, too often for `by_chance`",
+        Level.LOW: "its commits come right after new records, too often for `by_chance`",
         Level.NOTE: "no record shows which",
     },
     find=_find,
@@ -296,7 +295,7 @@ are needed.""",
         PossibleCause(
             _AT_ENDS,
             "the group begins at the ends of new partitions (`auto.offset.reset` is latest)",
-            "for: how fast it would have read otherwise, and when it committed",
+            "for: its rate otherwise, and when it committed",
         ),
         PossibleCause(
             _READ_ALL,

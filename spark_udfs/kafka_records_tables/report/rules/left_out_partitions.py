@@ -293,7 +293,7 @@ RULE = incident_rule(
 Groups that commit offsets of some partitions of a topic and never of others, to which records were written
 for longer than `after` and twice the longest interval between its commits. With members, the
 partitions must be assigned to none of them, for `assigned_after`. Left out are groups that together read all
-partitions and whose names are equal except for their ends. Files of the topic and of `{OFFSETS}` are needed.""",
+partitions and whose names differ only at their ends. Files of the topic and of `{OFFSETS}` are needed.""",
     tables=("current_offsets", "log_ends", "lag", "groups", "assignments"),
     levels={
         Level.HIGH: "the partitions were added after the group had begun",

@@ -275,10 +275,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
-Open transactions to which nothing was added for `after`, and for `times` times as long as the later transactions of a
-similar id (equal except for its end) took.""",
+Open transactions to which nothing was added for `after`, and for `times` times as long as later transactions of an id
+that differs only at its end took.""",
     tables=("transactions", "open_transactions", "lag"),
-    levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group waits"},
+    levels={Level.HIGH: "groups wait there", Level.MODERATE: "otherwise"},
     find=_find,
     listing=Rows("open_transactions"),
     causes=(

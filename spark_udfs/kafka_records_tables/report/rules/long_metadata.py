@@ -18,8 +18,7 @@ NAME: Final = "metadata_too_large"
 CAUSE: Final = PossibleCause(
     NAME,
     "brokers reject its commits: their metadata has grown beyond `offset.metadata.max.bytes`",
-    "for: the metadata of its last commit was nearly as long as the default limit; certain if it grew with each of "
-    "ten commits",
+    "for: its last commit nearly reached the default limit; certain if it grew with each of ten commits",
 )
 QUESTION: Final = Question(
     NAME, "application_hangs", "Does the log of the application have errors of commits (OffsetMetadataTooLarge)?"

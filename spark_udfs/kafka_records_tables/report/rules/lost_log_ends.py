@@ -320,9 +320,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a log lost its last records, which groups had read",
     about="""\
-Logs of topics with a leader epoch that begins below an offset which a member had committed before
-(`leader-epoch-checkpoint`): records up to the committed offset existed, and are gone. Nothing is found if no group had
-read the lost records, if `__consumer_offsets` lost its end too, or on running brokers.""",
+Logs with a leader epoch that begins below an offset which a member had committed before (`leader-epoch-checkpoint`):
+the records up to there are gone. Nothing is found if no group had read the lost records, if `__consumer_offsets` lost
+its end too, or on running brokers.""",
     tables=("regressions", "lag", "timeline", "current_offsets", "log_ends"),
     levels={Level.HIGH: "within `lately`", Level.LOW: "before that"},
     find=_find,

@@ -460,7 +460,7 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         tables=("lag", "groups", "current_offsets", "timeline", "members", "log_ends", "regressions"),
         levels={
             at_work: "one of the groups has members, or has committed within `alive_within`",
-            Level.LOW: "no group has members, and none has committed anything for longer",
+            Level.LOW: "otherwise",
         },
         cases=_cases_of(kind, problem, at_work),
         tell=_tell_of(kind, problem),
@@ -487,8 +487,8 @@ RULES = (
         "beyond_end",
         Level.HIGH,
         "offsets are beyond the end of their log",
-        "Committed offsets above the end of their log: the topic was recreated, or its log was cut when a leader was "
-        "lost. In copied files, commits of the last minute may be newer than the copy of the topic.",
+        "Committed offsets above the end of their log. In copied files, commits of the last minute may be newer than "
+        "the copy of the topic.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

@@ -260,9 +260,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a group commits offsets that are one too low",
     about="""\
-Groups with members whose commits no longer reach the end of a log: `rests` of them stayed one below it until another
-record came, for `quiet` and for far longer than the group took for the record before. Transaction
-markers do not count as records. The files of the topics are needed.""",
+Groups with members of which `rests` commits stayed one below the end of a log until another record came, for `quiet`
+and far longer than the record before took. Transaction markers do not count as records. The files of the topics are
+needed.""",
     tables=("lag", "timeline"),
     levels={
         Level.MODERATE: "members have started since then, and have read the last records again",
@@ -274,12 +274,12 @@ markers do not count as records. The files of the topics are needed.""",
         PossibleCause(
             _OWN_OFFSET,
             "the application commits the offset of the record that it has processed, not the next one",
-            "for: commits that stay one below the end; members that get a partition commit the same offset again",
+            "for: members that get a partition commit the same offset again",
         ),
         PossibleCause(
             _KEEPS_BACK,
             "the application commits a record only when the next one has arrived",
-            "does not apply if records came together, and only the last one was kept back",
+            "does not apply if only the last of several records was kept back",
         ),
     ),
     questions=(Question(_OWN_OFFSET, _KEEPS_BACK, "Does the application commit record.offset() without adding 1?"),),

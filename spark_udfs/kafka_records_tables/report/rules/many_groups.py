@@ -143,9 +143,8 @@ RULE = incident_rule(
     kind=KIND,
     title="each run of a program creates a new group",
     about="""\
-`groups` or more groups whose names are equal except for an end that may be random or a counter. Nine in ten have an
-epoch of at most `epochs`, had at most one member and have none now, and they were created one after another over
-`spread`.""",
+`groups` or more groups whose names differ only in a random end or a counter, created one after another over `spread`.
+Nine in ten have an epoch of at most `epochs`, had at most one member and have none now.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it goes on",

@@ -144,10 +144,9 @@ RULE = incident_rule(
     kind=KIND,
     title="an application makes new transactional ids all the time",
     about="""\
-`ids` or more transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs`
-producer epochs, and they appeared one after another over `spread`. `least` are enough if the ends are random and
-`in_a_week` would appear within seven days. After that time coordinators delete unused ids
-(`transactional.id.expiration.ms`).""",
+`ids` or more transactional ids that differ only at their ends, nine in ten with at most `epochs` producer epochs, one
+after another over `spread`. `least` are enough if the ends are random and `in_a_week` would appear within seven days.
+After that time coordinators delete unused ids (`transactional.id.expiration.ms`).""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,

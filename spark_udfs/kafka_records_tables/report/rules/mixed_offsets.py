@@ -408,11 +408,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a client commits offsets of other partitions",
     about="""\
-Groups with members, of which `commits` in a row had the same offset for several partitions although their logs end
-elsewhere, or had for a partition the offset of another one. Offsets must have been beyond the end of a log at the
-moment of the commit, or must have fallen again and again while the members read on: partitions that are filled evenly
-have equal offsets at times, but these do neither. Offsets that a tool wrote are `offsets_from_elsewhere`. What the next
-starts read again is counted up to the ends of the logs if the commits show that the group keeps up with them.""",
+Groups with members of which `commits` in a row had one offset for several partitions, or the offset of another
+partition, although their logs end elsewhere. Evenly filled partitions have equal offsets at times, so the offsets must
+also be beyond the end of a log, or fall again and again. Offsets that a tool wrote are `offsets_from_elsewhere`.""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={
         Level.CRITICAL: "records were skipped",
@@ -425,7 +423,7 @@ starts read again is counted up to the ends of the logs if the commits show that
         PossibleCause(
             _ONE_FOR_ALL,
             "a client commits the offset of the last record of a poll for all partitions",
-            "for: the same offset for all of its partitions, beyond the end of some logs, or rising and falling",
+            "for: all of its partitions have one offset",
         ),
         PossibleCause(
             _WITHOUT_TOPIC,
@@ -435,9 +433,9 @@ starts read again is counted up to the ends of the logs if the commits show that
         PossibleCause(
             _EXCHANGED,
             "a client assigns offsets to the wrong partitions",
-            "for: the offset of a partition is always at the end of the log of a certain other one",
+            "for: the offset is always the end of a certain other log",
         ),
-        PossibleCause(_TOOL, "a tool wrote the offsets", "refuted: the group had members at each of the commits"),
+        PossibleCause(_TOOL, "a tool wrote the offsets", "refuted: the group had members"),
         PossibleCause(_TWO, "two consumers commit in turns", "refuted: all partitions have the same offset together"),
         PossibleCause(_CUT, "logs lost their ends", "refuted: the offsets are positions in other logs"),
     ),

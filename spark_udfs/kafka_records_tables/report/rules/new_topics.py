@@ -27,8 +27,8 @@ NAME: Final = "new_topic"
 CAUSE: Final = PossibleCause(
     NAME,
     "the group began to read another topic, which brings more records than it can handle",
-    "for: it got the topic when the backlog began to grow, handles as many records per second as before, and would "
-    "keep up without it; certain if its members were not restarted, and the topic was created after them",
+    "for: it got the topic when the backlog began to grow, and would keep up without it; certain if its members are "
+    "older than the topic",
 )
 QUESTIONS: Final = (
     Question(

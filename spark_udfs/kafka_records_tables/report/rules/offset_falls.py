@@ -337,9 +337,9 @@ PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "thos
 
 def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> ReportRule:
     levels = {
-        lately: "the last one was within `lately`",
-        earlier: "it is older",
-        Level.NOTE: "it is older than `of_the_past`",
+        lately: "within `lately`",
+        earlier: "older",
+        Level.NOTE: "older than `of_the_past`",
     }
     if kind == "offsets_reset":
         levels[Level.NOTE] += (

@@ -329,10 +329,10 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them",
     about="""\
-Commits of lagging groups that jump `times` times as far as usual, from offsets that the log no longer has. Among the
-first `commits` of a partition, a jump counts only if the present start of the log is in it. The loss is an estimate:
-the sum of all jumps, minus what the group usually reads. A backlog that a job reads when it comes back is not counted;
-if a first commit may be one, the loss has bounds.""",
+Commits of lagging groups that jump `times` times as far as usual, from offsets that the log no longer has. Among
+the first `commits` of a partition, a jump counts only if the start of the log is in it. The loss is an estimate:
+all jumps, minus what the group usually reads. Backlogs of jobs are left out; if a first commit may be one, the
+loss has bounds.""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -347,7 +347,7 @@ if a first commit may be one, the loss has bounds.""",
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "refuted if no record is deleted by its age, or if the group was away for that long before each jump",
+            "refuted if no record is deleted by its age, or if it was away that long before each jump",
         ),
         PossibleCause(
             "away",

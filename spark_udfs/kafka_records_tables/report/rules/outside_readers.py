@@ -193,7 +193,7 @@ RULE = incident_rule(
     about="""\
 Partitions that were committed `commits` times or more while a group had no members, with higher offsets. Members that
 came back skipped the records in between, unless that client processed them. A single commit is `offsets_moved_ahead`.
-No record names a client that is not a member.""",
+No record names the client.""",
     tables=("timeline",),
     levels={
         Level.HIGH: "`records` records or more, and the last such commit is within `lately`",

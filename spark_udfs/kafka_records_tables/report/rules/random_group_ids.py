@@ -223,14 +223,14 @@ RULE = incident_rule(
     title="each start of an application creates a new group",
     about="""\
 `groups` or more groups whose names differ only in a random part (a UUID, a time, a long number). They have the same
-topics and similar client ids, and each was created at most 30 minutes after the last member of the one before had
-left. Groups that exist at the same time and console consumers are not a finding.""",
+topics and similar client ids, and each began at most 30 minutes after the one before was empty. Groups that exist at
+the same time and console consumers are left out.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.HIGH: "it goes on, and a group with a fixed name did the same before",
         Level.MODERATE: "it is over, or no such group is known",
         Level.LOW: "the last one was created longer than `lately` ago",
-        Level.NOTE: "no such group is known, and there were pauses between the groups, as between jobs",
+        Level.NOTE: "no such group is known, and there were pauses, as between jobs",
     },
     find=_find,
     listing=Rows("groups"),

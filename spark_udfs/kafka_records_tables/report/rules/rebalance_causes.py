@@ -259,7 +259,7 @@ CAUSES: Final = (
     Hypothesis(
         "topic_deleted",
         "a topic of its members was deleted, and clients join again when they notice",
-        "applies if it was deleted within ten minutes before most rebalances",
+        "applies if that was within ten minutes before most rebalances",
         _weigh_deletion,
     ),
     SCALED,
@@ -272,7 +272,7 @@ CAUSES: Final = (
     Hypothesis(
         "members_freeze",
         "members freeze for longer than their session timeout, are removed and join again",
-        "for: the same clients leave and return, and committed nothing for the session timeout before",
+        "for: the same clients return, and committed nothing for the session timeout before",
         weigh_freezes,
     ),
     Hypothesis(
@@ -290,7 +290,7 @@ CAUSES: Final = (
     Hypothesis(
         "polls_too_late",
         "members poll later than max.poll.interval.ms, leave and join again",
-        "for: most stay for max.poll.interval.ms before they leave",
+        "for: most stay that long",
         _weigh_late_polls,
     ),
     Hypothesis(

@@ -377,16 +377,14 @@ RULE = ReportRule(
     kind=_KIND,
     title="a topic was deleted and recreated under its name",
     about="""\
-Groups of a recreated topic, with one finding for all. A group may have skipped records if it got the new partitions
-after records had been written, and began at their ends. The metadata log shows when the topic was deleted and created,
-and decides between the causes.
-""",
+Groups of a recreated topic, with one finding for all. A group may have skipped records if it began at the ends of the
+new partitions. The metadata log decides between the causes.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
         Level.HIGH: "a group that is in use (`alive_within`) has offsets of the older topic",
-        Level.MODERATE: ("all groups have continued or lost their offsets, the last of them within `lately`"),
+        Level.MODERATE: ("all have continued or lost their offsets, the last within `lately`"),
         Level.LOW: "it is older, or groups with older offsets are not in use",
-        Level.NOTE: "it is older than `of_the_past`, and all have continued",
+        Level.NOTE: "older than `of_the_past`, and all have continued",
     },
     cases=_cases,
     tell=_tell,

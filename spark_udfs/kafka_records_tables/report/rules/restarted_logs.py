@@ -256,8 +256,8 @@ RULE = incident_rule(
     title="the groups of a coordinator's log all began again after a restart",
     about="""\
 Logs of `__consumer_offsets` that begin at offset 0 with a later leader epoch than 0, whose groups all began within
-`within`, while none began in other logs. A log that was lost with a broker's files looks like this; so does one that
-was empty until the restart. Nothing is found in cleaned logs and on running brokers.""",
+`within`, while none began in other logs. A log that was empty until the restart looks the same. Nothing is found in
+cleaned logs and on running brokers.""",
     tables=("timeline", "log_ends", "current_offsets"),
     levels={
         Level.HIGH: f"{_SEVERAL} groups or more began at once, and none in other logs",
@@ -269,12 +269,12 @@ was empty until the restart. Nothing is found in cleaned logs and on running bro
         PossibleCause(
             _LOST,
             "the files of the log were lost, and a broker made an empty one",
-            "for: several groups of one log began at once",
+            "for: several groups began at once",
         ),
         PossibleCause(
             _FIRST,
             "the groups are new, and the first ones of the log",
-            "for: there is one group; against: there are several",
+            "for: one group; against: several",
         ),
     ),
     questions=(

@@ -252,10 +252,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a topic has grown many times faster since a group began to consume it too",
     about="""\
-A topic that a group began to consume later than other topics. Since then, for `lasts` or longer and until the end, it
-has grown `times` times as fast as before. The group's other topics did not, or the topic's name contains a word such
-as retry, dlq or error.
-""",
+A topic that a group began to consume later than others, and that has grown `times` times as fast since, for `lasts` or
+longer. The group's other topics did not, or its name contains a word such as retry, dlq or error.""",
     tables=("timeline", "current_offsets", "log_ends"),
     levels={
         Level.HIGH: "the topic is for records that could not be processed, and the other topics did not grow faster",
@@ -268,7 +266,7 @@ as retry, dlq or error.
             "writes_to_its_topic",
             "the application of the group writes to the topic, for example because its subscription pattern "
             "also matches its retry topic",
-            "for: when it began, and the name",
+            "for: its start, and the name",
         ),
         PossibleCause(
             "more_is_written",

@@ -243,8 +243,8 @@ RULE = ReportRule(
     title="a share group delivers records again and again, or archived them",
     about="""\
 Ranges of offsets that were delivered `deliveries` times or more and wait to be delivered again, or were archived after
-as many deliveries as `delivery_limit` (or the group's limit, if the metadata log has it). Archived records before the
-start offset are not counted.""",
+`delivery_limit` deliveries, or the group's limit, if the metadata log has it. Archived records before the start offset
+are not counted.""",
     tables=("share_partitions", "share_group_topics", "groups", "timeline"),
     levels={
         Level.HIGH: "records were archived, or their next delivery is the last one",

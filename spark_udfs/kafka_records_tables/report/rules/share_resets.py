@@ -373,15 +373,15 @@ RULE = incident_rule(
     kind=KIND,
     title="the start offsets of a share group were moved ahead, so that it skipped records",
     about="""\
-Start offsets of share partitions that were altered by request (AlterShareGroupOffsets) after the group had read them.
-Skipped are the offsets in between that were neither acknowledged nor archived; repeated are those that were. Records
-that are no longer in the logs are not counted.""",
+Start offsets of share partitions that a request (AlterShareGroupOffsets) altered after the group had read them. Offsets
+in between are repeated if they were acknowledged or archived, otherwise skipped. Records that are no longer in the logs
+are not counted.""",
     tables=("share_partitions", "share_group_topics", "timeline", "log_ends"),
     levels={
         Level.HIGH: "`records` or more were skipped, within `lately`",
         Level.MODERATE: "fewer, or earlier; or records are delivered again, within `lately`",
-        Level.NOTE: "records were delivered again earlier; or a later request moved back to all that were skipped, or "
-        "they are not in the logs",
+        Level.NOTE: "repeated earlier; or a later request moved back to all that were skipped, or they are not in the "
+        "logs",
     },
     find=_find,
     listing=Rows("share_partitions"),
@@ -389,17 +389,17 @@ that are no longer in the logs are not counted.""",
         PossibleCause(
             "altered_by_request",
             "an administrator or a tool altered the start offsets",
-            "certain: only an initialization writes a snapshot with a higher state epoch and without batches",
+            "certain: the snapshot has a higher state epoch and no batches",
         ),
         PossibleCause(
             "began_at_latest",
             "the group is new and began at the ends of the logs (`share.auto.offset.reset`)",
-            "refuted: the group had state with a start offset before",
+            "refuted: it had a start offset before",
         ),
         PossibleCause(
             "records_deleted",
             "retention or a request deleted the records in between",
-            "refuted: then the leader of the partition writes an update of the same state epoch",
+            "refuted: that keeps the state epoch",
         ),
     ),
     thresholds=(

@@ -237,7 +237,7 @@ RULE = incident_rule(
     title="two applications share a group id",
     about="""\
 Members of one group that consume different topics, and do not read each other's. A rollout to a version that reads
-other topics is not a finding.""",
+other topics is left out.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,

@@ -311,9 +311,9 @@ RULE = incident_rule(
     kind=KIND,
     title="clients stopped when ACLs were changed",
     about="""\
-Groups whose last commits for a topic are within `around` of a change of ACLs, while records wait; and topics to which
-nothing has been written since the change, with groups that lost all members then. The change must take rights away. No
-record shows to which client an entry applies. The metadata log is needed.""",
+Groups whose last commits for a topic are within `around` of a change of ACLs that takes rights away, while records
+wait; and topics to which nothing has been written since, with groups that lost all members then. No record shows to
+which client an entry applies. The metadata log is needed.""",
     tables=("current_offsets", "lag", "timeline", "log_ends"),
     levels={Level.HIGH: "always"},
     find=_find,

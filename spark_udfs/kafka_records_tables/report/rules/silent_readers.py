@@ -22,8 +22,8 @@ PROCESSES: Final = (
 DOES_NOT_COMMIT: Final = PossibleCause(
     "does_not_commit",
     "the application reads, but does not commit",
-    "for: members work for much longer than the usual interval between commits, and all partitions stopped; refuted "
-    "if an offset moves, or if it is Kafka Streams",
+    "for: members work for much longer than the usual interval between commits; refuted if an offset moves, or if "
+    "it is Kafka Streams",
 )
 _LONG: Final = 3
 """A working member would have committed within this many times the usual commit interval, which is the 95th

@@ -251,8 +251,8 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets were moved ahead while a group had no members",
     about="""\
-Higher offsets that were committed once while a group had no members, although it had some before. Its members skipped
-the records in between. Lower offsets are `offsets_reset`.""",
+Higher offsets that were committed once while a group, which had members before, had none. They skipped the records in
+between. Lower offsets are `offsets_reset`.""",
     tables=("timeline", "regressions", "log_ends"),
     levels={
         Level.HIGH: "`records` offsets or more, within `lately`",

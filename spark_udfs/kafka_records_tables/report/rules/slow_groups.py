@@ -432,10 +432,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a group reads less than is written, and its backlog grows",
     about="""\
-Groups whose members commit, but too slowly: at least `records` of a topic are unread, the oldest for `after`. Over
-the last `lasts` or longer, the backlog has grown all the time, and `left_over` of what was written is unread. Running
-brokers are asked when records were written: up to 37 Fetch requests for each partition with a backlog, of the groups
-with the five largest backlogs in a topic.""",
+Groups whose members commit, but too slowly: at least `records` of a topic are unread, the oldest for `after`. For
+`lasts` or longer, the backlog has grown all the time, and `left_over` of what was written is unread. Running brokers
+get up to 37 Fetch requests for each partition with a backlog, of the five groups with the largest in a topic.""",
     tables=("progress", "lag", "members", "groups", "log_ends", "timeline"),
     levels={
         Level.HIGH: "it reads less than half of what is written",

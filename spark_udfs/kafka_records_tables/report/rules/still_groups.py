@@ -329,13 +329,13 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members but commits nothing",
     about="""\
-Groups with members whose partitions are `stopped` in `progress`: nothing is committed, and records have waited for
-twice the usual longest interval between the group's commits, and at least `report.group_settles_within`. With fewer
-than ten such intervals, `after` counts instead.""",
+Groups with members whose partitions are `stopped` in `progress`: without a commit, records have waited for twice the
+usual longest interval between commits (`after`, if there are fewer than ten), and at least
+`report.group_settles_within`.""",
     tables=("progress", "lag", "members", "groups", "timeline", "open_transactions"),
     levels={
         Level.HIGH: "it has committed other partitions that its members have",
-        Level.MODERATE: "it never committed other partitions that its members have, so it may just commit seldom",
+        Level.MODERATE: "it never has, so it may just commit seldom",
     },
     find=_find,
     listing=Rows("progress", ("state=stopped",)),

@@ -435,17 +435,14 @@ RULE = incident_rule(
     kind=KIND,
     title="a share group has stopped in a partition, although records wait and members are there",
     about=f"""\
-Share partitions of groups with members in which `records` records or more wait, and that stand still in one of two
-ways.
-Either a record holds the start offset, and the records after it fill the window of records in flight (`{_LIMIT}` of
-the group, 2000 by default), for longer than `after`, twice the duration of a lock, and three times the longest earlier
-hold. Or nothing was acknowledged or released for longer than `after`, twice the duration of a lock, and twice the
-longest earlier pause; this is found in files only, and not for groups that read only committed records, because open
-transactions may hold back what waits. Pauses longer than `after` in which nothing was written to the topic do not
-count, because brokers may have been down.
+Share partitions of groups with members in which `records` records or more wait, and that stand still for `after`, and
+for far longer than locks and earlier pauses last. Either a record holds the start offset, and those after it fill the
+window of records in flight (`{_LIMIT}` of the group, 2000 by default); or nothing is acknowledged or released. The
+latter is found in files only, and not for groups that read only committed records: open transactions may hold back
+what waits. Pauses longer than `after` without writes to the topic do not count: brokers may have been down.
 
-Acquiring a record and renewing its lock (`AcknowledgeType.RENEW`) change nothing in the log, so no record shows which
-worker holds a record.""",
+No record shows which worker holds a record: acquiring and renewing a lock (`AcknowledgeType.RENEW`) change nothing in
+the log.""",
     tables=("share_partitions", "log_ends", "groups", "members", "assignments"),
     levels={
         Level.HIGH: "the window is full",
@@ -457,16 +454,14 @@ worker holds a record.""",
         PossibleCause(
             _HELD,
             "a worker holds a record, and renews its lock",
-            "for: all after it is processed, and its first delivery has not ended",
+            "for: its first delivery has not ended",
         ),
         PossibleCause(
             _AGAIN,
             "the record is delivered again and again",
-            "for: deliveries of it ended without an acknowledgement; refuted if none did",
+            "for: deliveries ended without an acknowledgement; refuted if none did",
         ),
-        PossibleCause(
-            _HANG, "the workers that are assigned the partition hang", "refuted if no member is assigned the partition"
-        ),
+        PossibleCause(_HANG, "the workers that are assigned the partition hang", "refuted if it is assigned to nobody"),
         PossibleCause(_UNASSIGNED, "no member is assigned the partition", "refuted by an assignment"),
     ),
     thresholds=(

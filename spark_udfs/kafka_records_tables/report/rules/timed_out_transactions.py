@@ -28,14 +28,14 @@ NAME: Final = "transaction_times_out"
 CAUSE: Final = PossibleCause(
     NAME,
     "transactions take longer than transaction.timeout.ms, so the coordinator aborts them",
-    "for: it aborted a transaction of each member after this time, and none was committed since; certain if these "
-    "members left by themselves later, or if the last commits took nearly as long",
+    "for: it aborted one of each member after this time, and none was committed since; certain if these members left "
+    "by themselves, or if the last commits took nearly as long",
 )
 CAUSE_OF_STOP: Final = PossibleCause(
     NAME,
     CAUSE.about,
-    "for: it aborted several since the last commit; certain if a member was there all the time, or if the last commits "
-    "took nearly as long",
+    "for: it aborted several since; certain if a member was there all the time, or if the last commits took nearly as "
+    "long",
 )
 _LEAST: Final = 3
 """The fewest transactions that time out one after another because of their work: a process may die in one."""

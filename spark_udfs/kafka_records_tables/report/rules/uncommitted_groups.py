@@ -291,8 +291,8 @@ are Kafka Streams, Connect and share groups, tools that do not commit (`console-
 and groups whose log does not begin at its first record. On running brokers it is always a note.""",
     tables=("groups", "assignments", "current_offsets", "pending_offsets", "members", "timeline", "log_ends", "lag"),
     levels={
-        Level.MODERATE: "the group commits or has committed other partitions, without a backlog in them",
-        Level.LOW: "it has never committed, and was restarted while records were written",
+        Level.MODERATE: "it commits or has committed other partitions, without a backlog in them",
+        Level.LOW: "it never committed, and was restarted while records were written",
         Level.NOTE: "otherwise, or if the times of the records are unknown",
     },
     find=_find,

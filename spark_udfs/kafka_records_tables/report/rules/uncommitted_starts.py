@@ -51,8 +51,7 @@ NAME: Final = "no_committed_offset"
 CAUSE: Final = PossibleCause(
     NAME,
     "members get partitions without a committed offset, and auto.offset.reset=none",
-    "for: almost all members that leave had such a partition, the first of them soon after it was assigned; all other "
-    "offsets stopped then",
+    "for: almost all members that leave had such a partition; all other offsets stopped when the first got it",
 )
 QUESTIONS: Final = tuple(
     Question(

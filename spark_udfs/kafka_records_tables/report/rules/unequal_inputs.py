@@ -328,9 +328,9 @@ RULE = incident_rule(
     kind=KIND,
     title="inputs of a Streams application have different numbers of partitions",
     about="""\
-Streams groups (KIP-1071) without tasks, with an invalid topology, and topics whose numbers of partitions differ:
-inputs that are joined (`copartitionGroups`), or internal topics, which need as many as their inputs. The metadata log,
-or running brokers, must show the numbers. Groups of the classic protocol do not record their topology.""",
+Streams groups (KIP-1071) without tasks, with an invalid topology, whose joined inputs (`copartitionGroups`) differ in
+their numbers of partitions, or whose internal topics have other numbers than their inputs. The metadata log, or running
+brokers, must show the numbers. Groups of the classic protocol do not record their topology.""",
     tables=("groups", "assignments", "current_offsets", "log_ends", "timeline", "lag"),
     levels={
         Level.HIGH: "records wait, or the application has been started",
@@ -342,7 +342,7 @@ or running brokers, must show the numbers. Groups of the classic protocol do not
         PossibleCause(
             _INPUTS,
             "inputs that are joined have different numbers of partitions",
-            "for: the topology, and the metadata log; certain if the topology was valid before",
+            "certain if the topology was valid before",
         ),
         PossibleCause(
             _INTERNAL,

@@ -234,9 +234,8 @@ RULE = ReportRule(
     kind="uneven_assignments",
     title="members of a group have very different numbers of partitions",
     about="""\
-Stable groups whose members all subscribe to the same and have very different numbers of partitions or active tasks:
-caused by the range assignor over many small topics, or by classic members in a converted group. Connect and share
-groups are left out.""",
+Stable groups whose members subscribe to the same and have very different numbers of partitions or active tasks, as with
+classic members in a converted group. Connect and share groups are left out.""",
     tables=("assignments", "members", "groups", "timeline", "lag"),
     levels={
         Level.MODERATE: "the most and the fewest differ by `moderate_difference`",

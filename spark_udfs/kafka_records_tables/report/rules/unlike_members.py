@@ -282,8 +282,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members that look like two applications",
     about="""\
-Members of one group that consume the same topics, and whose client ids have no word and no beginning in common. Both
-must have been there for `together`, or for `share` of the group's life after one had it alone.""",
+Members of one group that consume the same topics, with client ids without a common word or beginning. Both were there
+for `together`, or for `share` of the group's life after one had it alone.""",
     tables=("timeline", "members"),
     levels={
         Level.MODERATE: "both are there, and more than the client ids differs",

@@ -107,7 +107,7 @@ RULE = ReportRule(
     kind="offsets_unneeded",
     title="a group keeps offsets of topics that it does not subscribe to",
     about="""\
-Offsets of topics to which a group with members does not subscribe, and to which nothing is written (otherwise it is
+Offsets of topics to which a group with members does not subscribe, and nothing is written (otherwise
 `subscription_dropped`). A broker deletes them on request (KIP-496), or when their retention ends.""",
     tables=("deletable_offsets", "timeline", "log_ends", "expirations", "current_offsets", "share_group_topics"),
     levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},

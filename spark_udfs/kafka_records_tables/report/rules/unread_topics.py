@@ -190,9 +190,9 @@ RULE = incident_rule(
     about=f"""\
 Topics with records, other than Kafka's own (`{_INTERNAL}…`), that no record of `{OFFSETS}` names. Compacted
 topics, which clients read as tables without a group, and topics younger than `age` are left out. Nothing is found with
-`--group`, or if ends of topics or logs of `{OFFSETS}` are missing or incomplete.""",
+`--group`, or if ends of topics or logs of `{OFFSETS}` are incomplete.""",
     tables=(*_READERS, "members", "log_ends"),
-    levels={Level.NOTE: "always, because no record shows whether something reads it without a group"},
+    levels={Level.NOTE: "always"},
     find=_find,
     listing=Rows("log_ends"),
     causes=(

@@ -15,8 +15,8 @@ NAME: Final = "transaction_holds_back"
 CAUSE: Final = PossibleCause(
     NAME,
     "an open transaction holds the records back from consumers with `isolation.level=read_committed`",
-    "for: a transaction began in all these partitions before their records waited; only if their logs are not in the "
-    "source, otherwise see `transaction_open`",
+    "for: one began in all these partitions before; only if their logs are not in the source, otherwise see "
+    "`transaction_open`",
 )
 QUESTION: Final = Question(
     NAME,
