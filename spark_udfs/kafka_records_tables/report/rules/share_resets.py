@@ -38,7 +38,7 @@ _NEAR_MS: Final = 5 * SECOND_MS
 """The most time between a tool's request for the end of a log and the change; also allows for producers' clocks."""
 _BACK: Final = "the start offsets of a share group were moved back"
 _KNOWN, _REMADE, _DELETED, _UNKNOWN = "known", "recreated", "deleted", "unknown"
-"""What is known of the log of a partition now."""
+"""What is known about the log of a partition now."""
 _GONE: Final = "the start offsets of a share group were moved ahead, past offsets that are not in the logs"
 
 
@@ -110,7 +110,7 @@ def _reset(context: RuleContext, row: dict[str, Any], topic: str, ends: LogEnds)
 
 
 def _log_of(context: RuleContext, row: dict[str, Any], topic: str, ends: LogEnds) -> str:
-    """What is known of the log of a share partition now. A topic that was recreated has new logs."""
+    """What is known about the log of a share partition now. A topic that was recreated has new logs."""
     changes = [each for each in changes_of(context, topic) if each["event"] in ("created", "deleted")]
     if changes and changes[-1]["event"] == "deleted":
         return _DELETED
@@ -224,7 +224,7 @@ def _still_there(resets: list[_Reset]) -> str:
         return ", unless its start offsets are moved back. They are still in the topic."
     texts = ["."]
     for log, those in places.items():
-        where = f"Those of {places_shown(those)} are" if len(places) > 1 else "They are"
+        where = f"The records of {places_shown(those)} are" if len(places) > 1 else "They are"
         if log in (_REMADE, _DELETED):
             texts.append(f"{where} gone, because the topic was {log}.")
         elif log == _UNKNOWN:
