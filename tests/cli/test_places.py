@@ -47,7 +47,7 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureF
     for source in (str(archive), f"{archive}!/var", f"{tmp_path}/*.tar", f"file://{archive}"):
         arguments = ["counts", source, "--output", str(archive), "--overwrite", "--format", "json"]
         assert main(arguments) == 2
-        assert f"{archive}: is one of the files that are read" in capfd.readouterr().err
+        assert f"{archive}: is one of the input files" in capfd.readouterr().err
     assert archive.read_bytes() == before
 
 
