@@ -185,7 +185,7 @@ def test_version_notes(note: dict[str, Any], path: str, problem: str) -> None:
 def test_two_notes_about_one_version() -> None:
     notes = [{"message": "AccountValue", "versions": versions, "note": "x"} for versions in ("0-1", "3", "1-2")]
     assert short(noted(versionNotes=notes)) == [
-        "specs/accounts/_notes.json: versionNotes[2].versions: there is already a note about AccountValue 1"
+        "specs/accounts/_notes.json: versionNotes[2].versions: there is already a note about versions 1 of AccountValue"
     ]
 
 

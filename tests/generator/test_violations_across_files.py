@@ -34,7 +34,7 @@ def test_orphans_and_duplicates_of_a_record_type() -> None:
     rule = "a record type has a key and a value"
     assert short(folder) == [
         f"specs/a/OneKey.json: apiKey: no coordinator-value with apiKey 1 in this folder; {rule}",
-        "specs/a/TwoMoreKey.json: apiKey: 2 is already the coordinator-key TwoKey in a/TwoKey.json",
+        "specs/a/TwoMoreKey.json: apiKey: 2 is already used by the coordinator-key TwoKey in a/TwoKey.json",
         f"specs/b/OneValue.json: apiKey: no coordinator-key with apiKey 1 in this folder; {rule}",
     ]
 
@@ -63,7 +63,7 @@ def test_requests_and_responses() -> None:
     )
     assert short(folder) == [
         "specs/AResponse.json: name: the response to ARequest must be called AResponse",
-        "specs/Again.json: apiKey: 1 is already the request ARequest in ARequest.json",
+        "specs/Again.json: apiKey: 1 is already used by the request ARequest in ARequest.json",
     ]
 
 
@@ -126,7 +126,8 @@ def test_modules_that_hide_functions(way: str) -> None:
         D=message(f"{way}FooKeys"),
     )
     assert short(folder) == [
-        f"specs/B.json: name: FooValue gives {module}, which the module {module} of {way}FooValue in C.json would hide"
+        f"specs/B.json: name: FooValue would export {module}, which the module {module} of {way}FooValue in C.json "
+        "would hide"
     ]
 
 

@@ -193,7 +193,7 @@ def test_only_producers_may_be_shut_out() -> None:
     acls = [_acl("WRITE", at_ms=None), _acl("WRITE", is_added=False)]
     (found,) = _with_log(acls, _log(), _group(lag=0))
     assert (found.group_ids, found.topics) == ((), ("orders",))
-    assert found.title.startswith("nothing is written")
+    assert found.title.startswith("nothing has been written")
     assert found.next[0].command is not None
     assert "--operation Read" not in found.next[0].command
 
