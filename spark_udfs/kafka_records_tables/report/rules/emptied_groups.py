@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.case_columns import equal, kept
+from kafka_records_tables.report.case_columns import equal, grouped, kept
 from kafka_records_tables.report.facts.departures import Departures, departures
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
@@ -55,7 +55,8 @@ _LEAST_COMMITS: Final = 5
 _MOST_LOOKED_AT: Final = 50
 _LATE: Final = 10
 """A group keeps up if, at half of its commits, no record had waited longer than this share of the group's life."""
-_MOST_CLOSE: Final = 50
+_OF_LAG: Final = ["group_id", "topic", "partition", "lag", "end_offset"]
+_MOST_CLOSE: Final = 20
 _MOST_ON_BROKERS: Final = 5
 """The number of groups with the most waiting records of which the commits are read, from files and from brokers."""
 _SEVERAL: Final = 3
@@ -133,13 +134,15 @@ def _suspects(context: RuleContext) -> list[_Suspect]:
         return []
     lag = context.table("lag")
     lag = kept(lag, pc.greater(lag["lag"], 0), pc.is_null(lag["problem"]), equal(lag, "group_id", *emptied))
+    order = [("lag_sum", "descending"), ("group_id", "ascending")]
+    worst = grouped(lag, ["group_id"], [("lag", "sum")]).sort_by(order)["group_id"].slice(0, MOST_GROUPS).to_pylist()
     of_groups: dict[str, list[Mapping[str, Any]]] = {}
-    for row in lag.to_pylist():
+    for row in kept(lag.select(_OF_LAG), equal(lag, "group_id", *worst)).to_pylist():
         of_groups.setdefault(row["group_id"], []).append(row)
-    worst = sorted(of_groups.items(), key=lambda each: -sum(row["lag"] for row in each[1]))[:MOST_GROUPS]
-    lives = member_lives(context, [group for group, _ in worst])
+    lives = member_lives(context, worst)
     found = []
-    for group, lags in worst:
+    for group in worst:
+        lags = of_groups[group]
         joined = [each.joined_ms for each in lives.get(group, ()) if each.joined_ms is not None]
         if joined and not may_return(context, lives[group]) and RANDOM not in pattern_of(group):
             found.append(_Suspect(group, emptied[group], lags, lives[group], min(joined)))
