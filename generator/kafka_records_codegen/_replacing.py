@@ -24,7 +24,7 @@ if sys.platform != "win32":
     import fcntl
 
 STAGING: Final = ".kafka-records-codegen"
-"""The folder into which new files are written. If it exists when a run begins, a killed run left it behind."""
+"""The folder into which new files are written. If a run finds it, an earlier run was killed."""
 
 PATIENCE: Final = 60.0
 """How many seconds to wait for another run, which takes a few seconds."""

@@ -134,7 +134,7 @@ VERSION_UNSTABLE: Final = Rule(
     "version-unstable",
     Rank.READERS,
     _NEGOTIATED,
-    "The newest version of a request is no longer stable, so brokers do not offer it any more.",
+    "The newest version of a request is no longer stable, so brokers no longer offer it.",
 )
 VERSIONS_DROPPED: Final = Rule(
     "versions-dropped",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="progress",
     topic=EVERY_TOPIC,
-    about="whether groups keep up, fall behind, have stalled, stopped or gone backwards, and since when",
+    about="whether groups keep up, fall behind, stall, stop or go backwards, and since when",
     helper="view",
     inputs=("commit_progress", "assigned_partitions", "log_ends"),
     records=(),
@@ -145,8 +145,8 @@ What is known about logs over time depends on the source; `known_by` names it:
   move is `time_unknown` if no other group moves. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic. Only what other groups have consumed is known to exist.
 
-With `--source requests` there is no history. Coordinators are asked twice, `interval` apart. If an offset did
-not change although there is more to read, its state is `stalled or stopped`: choose an interval longer than the usual
+With `--source requests` there is no history. Coordinators are asked twice, with `interval` between. If an offset has
+not changed although there is more to read, its state is `stalled or stopped`: choose an interval longer than the usual
 pause between commits. If only one offset is left, which may be a transaction marker, the state is null. All times are
 null.
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 Client = tuple[str | None, str | None]
 """Client id and host."""
+SESSION_MS: Final = 45_000
+"""The default session timeout of clients and brokers since Kafka 3.0. The default of the lowest session timeout that
+brokers allow consumer and streams groups is the same."""
+LEAST_SESSION_MS: Final = 6000
+"""The default of `group.min.session.timeout.ms`, for members of classic groups."""
 _MOST_OVERLAP_MS: Final = 60_000
 """Two members that are in a group together for longer than this are two clients, even if their ids are equal. Few
 session timeouts are longer."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.report.facts.transaction_statuses import EMPTY
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.report.rule_context import RuleContext
 
-_EMPTY: Final = 0
 _PREPARED: Final = frozenset({2, 3})
 """The states in which a transaction has just ended (PrepareCommit, PrepareAbort)."""
 
@@ -72,7 +72,7 @@ class Reader(RecordReader):
             if name is not None and state is not None and name not in self._firsts:
                 self._firsts[name] = {
                     "transactional_id": name,
-                    "is_new": state == _EMPTY and epoch == 0,
+                    "is_new": state == EMPTY and epoch == 0,
                     "ended": 0,
                     "longest_ms": None,
                     "log_timestamp_ms": None if times is None else times[at],

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.report.facts.transaction_statuses import (
+    COMPLETE_ABORT,
+    DEAD,
+    EMPTY,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    PREPARE_EPOCH_FENCE,
+)
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
@@ -19,11 +27,7 @@ from kafka_records_tables.topics import TRANSACTIONS
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-_EMPTY: Final = 0
-_PREPARE_COMMIT: Final = 2
-_PREPARE_ABORT: Final = 3
-_COMPLETE_ABORT: Final = 5
-_BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
+_BY_COORDINATOR: Final = frozenset({EMPTY, PREPARE_ABORT, COMPLETE_ABORT, DEAD, PREPARE_EPOCH_FENCE})
 """States caused by a producer's start (PrepareAbort, CompleteAbort, PrepareEpochFence) or by expiry (Dead)."""
 _RETRIED_MS: Final = 1000
 """The longest time that a client waits before it requests its producer id again (retry.backoff.max.ms)."""
@@ -111,7 +115,7 @@ class Reader(RecordReader):
             yield batch_of(TABLE.schema, found)
 
     def _starts(self, name: str, records: list[_Record]) -> Iterator[dict[str, Any]]:
-        if sum(each.status == _EMPTY for each in records) + (records[0].status != _EMPTY) < 2:
+        if sum(each.status == EMPTY for each in records) + (records[0].status != EMPTY) < 2:
             return
         acts = [each for each in records if each.is_act]
         gaps = [after.time_ms - before.time_ms for before, after in pairwise(acts)]
@@ -121,13 +125,13 @@ class Reader(RecordReader):
         last_act: _Record | None = None
         before: _Record | None = None
         fence_ms, commits = None, 0
-        is_new = records[0].status == _EMPTY and records[0].epoch == 0
+        is_new = records[0].status == EMPTY and records[0].epoch == 0
         is_whole = is_new or self.context.log.whole_from is None
         for each in records:
-            if each.status == _EMPTY and before is not None:
+            if each.status == EMPTY and before is not None:
                 is_fenced = last_act is None or before.producer != last_act.producer
                 waited = each.time_ms - before.time_ms
-                has_aborted = before.status == _COMPLETE_ABORT and is_fenced and waited <= _RETRIED_MS
+                has_aborted = before.status == COMPLETE_ABORT and is_fenced and waited <= _RETRIED_MS
                 started_ms = fence_ms if has_aborted and raised_by_starts and fence_ms is not None else each.time_ms
                 yield {
                     "transactional_id": name,
@@ -146,7 +150,7 @@ class Reader(RecordReader):
                 commits, is_whole = 0, True
             elif each.is_act:
                 last_act, fence_ms = each, None
-                commits += each.status == _PREPARE_COMMIT
-            elif each.status == _PREPARE_ABORT and fence_ms is None:
+                commits += each.status == PREPARE_COMMIT
+            elif each.status == PREPARE_ABORT and fence_ms is None:
                 fence_ms = each.time_ms
             before = each

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.report.facts.transaction_statuses import (
+    COMPLETE_ABORT,
+    EMPTY,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+)
 from kafka_records_tables.tables.column_types import batch_of
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.record_reader import RecordReader
@@ -20,11 +27,6 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.report.rule_context import RuleContext
 
-_EMPTY: Final = 0
-_ONGOING: Final = 1
-_PREPARE_COMMIT: Final = 2
-_PREPARE_ABORT: Final = 3
-_COMPLETE_ABORT: Final = 5
 _LAST: Final = 5
 """The number of the last committed transactions of which `slowest_ms` is the longest."""
 
@@ -91,7 +93,7 @@ class _Life:
 
     def add(self, record: _Record) -> None:
         self.producer_ids.add(record.producer_id)
-        if record.status == _PREPARE_COMMIT:
+        if record.status == PREPARE_COMMIT:
             self.records.clear()
             self.committed_ms = record.time_ms
             self.durations.append(record.time_ms - record.began_ms if record.began_ms >= 0 else None)
@@ -132,7 +134,7 @@ class Reader(RecordReader):
 
     def _row(self, name: str, life: _Life) -> dict[str, Any] | None:
         later = life.records
-        aborts = [(before, each) for before, each in pairwise(later) if each.status == _PREPARE_ABORT]
+        aborts = [(before, each) for before, each in pairwise(later) if each.status == PREPARE_ABORT]
         timeouts = [
             {
                 "began_ms": before.began_ms,
@@ -164,10 +166,10 @@ def _timed_out(before: _Record, abort: _Record) -> bool:
     """Whether an abort is one of a coordinator, of a transaction that was open for its timeout."""
     is_raised = (abort.producer_id, abort.epoch) != (before.producer_id, before.epoch)
     began = before.began_ms
-    return before.status == _ONGOING and is_raised and began >= 0 and abort.time_ms - began >= abort.timeout_ms
+    return before.status == ONGOING and is_raised and began >= 0 and abort.time_ms - began >= abort.timeout_ms
 
 
 def _is_fenced(records: list[_Record], abort: _Record) -> bool:
     """Whether the producer of an aborted transaction did nothing more: the next producer had to start."""
-    after = next((each for each in records if each.offset > abort.offset and each.status != _COMPLETE_ABORT), None)
-    return after is None or after.status == _EMPTY
+    after = next((each for each in records if each.offset > abort.offset and each.status != COMPLETE_ABORT), None)
+    return after is None or after.status == EMPTY

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.case_columns import equal, grouped, kept
-from kafka_records_tables.report.facts.departures import Departures, departures
+from kafka_records_tables.report.facts.departures import LEAST_SESSION_MS, Departures, departures
 from kafka_records_tables.report.facts.group_facts import (
     MOST_GROUPS,
     LogEnds,
@@ -63,8 +63,6 @@ _SEVERAL: Final = 3
 """A group of several members was probably no test, even if it has been away for so many times its life."""
 _LONG_MS: Final = 5 * MINUTE_MS
 """A deployment takes less."""
-_LEAST_SESSION_MS: Final = 6000
-"""The default of `group.min.session.timeout.ms`; that of consumer groups is higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +306,7 @@ def _verdicts(found: _Suspect, names: Sequence[str], left: Departures, emptied: 
         "offset has to be reset. If not, delete the group, so that its lag alarms nobody"
     )
     silent = median(left.silences) if left.silences else None
-    limit = _LEAST_SESSION_MS if left.session_ms is None else left.session_ms
+    limit = LEAST_SESSION_MS if left.session_ms is None else left.session_ms
     session = (
         f"any session timeout that brokers allow by default ({length(limit)})"
         if left.session_ms is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.report.facts.departures import session_timeout
+from kafka_records_tables.report.facts.departures import SESSION_MS, session_timeout
 from kafka_records_tables.report.incident_rule import PossibleCause
 from kafka_records_tables.report.report_parts import Evidence, NextStep
 from kafka_records_tables.report.rule import Question, Verdict
@@ -22,8 +22,6 @@ CAUSE: Final = PossibleCause(
     "session timeout",
 )
 QUESTION: Final = Question(NAME, "application_hangs", "Is the process of this member running?")
-_SESSION_MS: Final = 45_000
-"""The default session timeout of brokers and clients since Kafka 3.0."""
 _STATIC_LEAVE: Final = -2
 """The member epoch of a static member that has left temporarily
 (`ConsumerGroupHeartbeatRequest.LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
@@ -37,7 +35,7 @@ def weigh_gone(
     if not owners or not last_ms:
         return None
     timeout = max(
-        each["session_timeout_ms"] or session_timeout(context, group, {each["client_id"]}) or _SESSION_MS
+        each["session_timeout_ms"] or session_timeout(context, group, {each["client_id"]}) or SESSION_MS
         for each in owners
     )
     left = [each for each in owners if each["member_epoch"] == _STATIC_LEAVE]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +19,9 @@ from kafka_records_tables.report.facts.group_facts import (
     Span,
     commit_spans,
     ends_of_topic,
+    gains_of,
     member_lives,
     names_of,
-    places_of,
 )
 from kafka_records_tables.report.facts.known_logs import known_ends
 from kafka_records_tables.report.facts.mixed_offsets import (
@@ -155,7 +154,7 @@ def _gains(context: RuleContext, group: str, lives: Sequence[MemberLife]) -> lis
     names = {each.member_id: each.name for each in lives}
     found = []
     for row in kept(rows, equal(rows, "event", "assignment_changed")).to_pylist():
-        places = places_of((json.loads(row["detail"]) if row["detail"] else {}).get("gained", {}))
+        places = gains_of(context, row)
         if places and row["at_timestamp_ms"] is not None:
             client = names.get(row["member_id"], row["member_id"] or "")
             at = row["at_timestamp_ms"], row["log_partition"], row["log_offset"]

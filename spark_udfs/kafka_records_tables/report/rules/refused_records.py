@@ -220,8 +220,8 @@ RULE = incident_rule(
     kind=KIND,
     title="large records no longer arrive since a limit was lowered",
     about="""\
-Topics whose `max.message.bytes` was lowered, or `message.max.bytes` of all brokers. Since then there are no larger
-batches, although `expected` must have come at the earlier rate. The metadata log and files of the topic are needed; the
+Topics for which `max.message.bytes` was lowered, or `message.max.bytes` of all brokers. No larger batches were written
+since, although `expected` would have come at the earlier rate. The metadata log and files of the topic are needed; the
 last 16 MiB of each log are read.""",
     tables=("log_ends",),
     levels={Level.HIGH: "always"},

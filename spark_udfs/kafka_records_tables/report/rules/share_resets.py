@@ -373,9 +373,9 @@ RULE = incident_rule(
     kind=KIND,
     title="the start offsets of a share group were moved ahead, so that it skipped records",
     about="""\
-Start offsets of share partitions that a request (AlterShareGroupOffsets) altered after the group had read them. Offsets
-in between are repeated if they were acknowledged or archived, otherwise skipped. Records that are no longer in the logs
-are not counted.""",
+Start offsets of share partitions that a request (AlterShareGroupOffsets) altered after the group had read them. Records
+between the old and the new offset are repeated if they were acknowledged or archived, otherwise skipped. Deleted
+records are not counted.""",
     tables=("share_partitions", "share_group_topics", "timeline", "log_ends"),
     levels={
         Level.HIGH: "`records` or more were skipped, within `lately`",

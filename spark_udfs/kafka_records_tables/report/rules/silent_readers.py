@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Final
 
-from kafka_records_tables.report.facts.departures import session_timeout
+from kafka_records_tables.report.facts.departures import SESSION_MS, session_timeout
 from kafka_records_tables.report.facts.group_facts import commit_spans, member_lives
 from kafka_records_tables.report.facts.usual_values import UsualGap, usual_gap
 from kafka_records_tables.report.incident_rule import PossibleCause
@@ -28,8 +28,6 @@ DOES_NOT_COMMIT: Final = PossibleCause(
 _LONG: Final = 3
 """A working member would have committed within this many times the usual commit interval, which is the 95th
 percentile."""
-_SESSION_MS: Final = 45_000
-"""The default session timeout of brokers and clients since Kafka 3.0: a dead member remains for this long."""
 _STREAMS: Final = ("stream", "streams")
 """Protocol and kind of Kafka Streams groups. Streams commits offsets itself."""
 
@@ -55,7 +53,7 @@ def reads_without_commits(context: RuleContext, group: str, stays: Sequence[int]
     gaps = [after - before for of_place in times for before, after in pairwise(of_place)]
     usual = usual_gap(accumulate(gaps, initial=0))
     stay = median(stays) if stays else 0
-    timeout = session_timeout(context, group) or _SESSION_MS
+    timeout = session_timeout(context, group) or SESSION_MS
     is_long = usual is not None and stay - timeout >= _LONG * usual.high_ms
     is_short = usual is not None and stay <= usual.median_ms
     facts = (_stay_fact(stay, timeout, usual, is_long),) if usual is not None and (is_long or is_short) else ()

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.report.command_lines import AFTER_RECORD, option
-from kafka_records_tables.report.facts.departures import session_timeout
+from kafka_records_tables.report.facts.departures import LEAST_SESSION_MS, SESSION_MS, session_timeout
 from kafka_records_tables.report.facts.group_facts import stopped_quickly
 from kafka_records_tables.report.facts.usual_values import usual_most
 from kafka_records_tables.report.report_parts import Actor, Evidence
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 KIND: Final = "crash_loop"
 _OF_BROKERS: Final = ("consumer", "streams")
 """The kinds of groups whose session timeout is a broker setting, not a member setting."""
-_SESSION_MS: Final = 45_000
-"""The default of that setting, and the lowest value that `group.*.min.session.timeout.ms` allows by default."""
-_LEAST_SESSION_MS: Final = 6000
-"""The default of `group.min.session.timeout.ms`, for members of classic groups."""
 _RECORDS: Final = 20
 """The number of records to look at after a committed offset, unless commits advance further."""
 _MOST_RECORDS: Final = 500
@@ -156,7 +152,7 @@ def how_they_left(context: RuleContext, group: str, stays: list[int]) -> str:
     kind = groups["group_kind"][0].as_py() if groups.num_rows else None
     if timeout is None and stays and min(stays) < SECOND_MS:
         return f" They left by themselves: {length(min(stays))}, the shortest stay, is no session timeout."
-    if timeout is None and stays and min(stays) < (_SESSION_MS if kind in _OF_BROKERS else _LEAST_SESSION_MS):
+    if timeout is None and stays and min(stays) < (SESSION_MS if kind in _OF_BROKERS else LEAST_SESSION_MS):
         setting = f"group.{kind}.session.timeout.ms of the brokers" if kind in _OF_BROKERS else "their session timeout"
         return f" Either they left by themselves, or {setting} is at most {length(min(stays))}, their shortest stay."
     return " No record shows whether they left on their own or timed out."

@@ -461,7 +461,7 @@ the log.""",
             "the record is delivered again and again",
             "for: deliveries ended without an acknowledgement; refuted if none did",
         ),
-        PossibleCause(_HANG, "the workers that are assigned the partition hang", "refuted if it is assigned to nobody"),
+        PossibleCause(_HANG, "the workers that are assigned the partition hang", "refuted if no member is assigned it"),
         PossibleCause(_UNASSIGNED, "no member is assigned the partition", "refuted by an assignment"),
     ),
     thresholds=(

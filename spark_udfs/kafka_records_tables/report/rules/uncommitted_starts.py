@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka_records_tables.report.case_columns import equal, kept
 from kafka_records_tables.report.command_lines import option
 from kafka_records_tables.report.facts.cleaned_loops import is_cut
-from kafka_records_tables.report.facts.departures import session_timeout
+from kafka_records_tables.report.facts.departures import SESSION_MS, session_timeout
 from kafka_records_tables.report.facts.group_facts import (
     MemberLife,
     Offset,
@@ -62,8 +62,6 @@ QUESTIONS: Final = tuple(
     )
     for other in ("fails_at_start", "poison_record", "does_not_commit", "polls_too_late")
 )
-_SESSION_MS: Final = 45_000
-"""The default session timeout of brokers and clients since Kafka 3.0: a dead member stays for this long."""
 _SOON_MS: Final = 10_000
 """How long a group may need beyond the session timeout until nothing moves: a rebalance, and the last commits."""
 _YOUNG_MS: Final = 10 * MINUTE_MS
@@ -143,7 +141,7 @@ def no_offsets(
     without = {place: own.get(place, []) for place in sorted(had)}
     without = {place: ended for place, ended in without.items() if not ended or ended[-1].to_ms is not None}
     # A group that went on to read its other partitions does not fail because of these.
-    soon_ms = (session_timeout(context, group) or _SESSION_MS) + _SOON_MS
+    soon_ms = (session_timeout(context, group) or SESSION_MS) + _SOON_MS
     found = [each for each in _given(context, group, without) if last_ms <= each.given_ms + soon_ms]
     if not found:
         return None
